@@ -1,7 +1,7 @@
 //! From an item of a document to a check, and from a check to its bound form.
 
 use crate::registry;
-use crate::rule::{BindError, Bound, Definition, Rule};
+use crate::rule::{BindError, Bound, Definition, Documents, Rule};
 use crate::scope::Scope;
 use arrow::datatypes::Schema;
 use chrono::{DateTime, Utc};
@@ -9,7 +9,9 @@ use chrono_tz::Tz;
 use comporta_contract::check::CheckCall;
 use comporta_contract::digest::short_digest;
 use comporta_contract::nearest::suggest;
-use comporta_contract::{Attributes, Diagnostic, Diagnostics, Dimension, RuleKind, Severity, Threshold};
+use comporta_contract::{
+    Attributes, Diagnostic, Diagnostics, Dimension, Node, RuleKind, Severity, Text, Threshold, Value as NodeValue,
+};
 use datafusion_expr::Expr;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -69,17 +71,57 @@ pub struct Surroundings {
 }
 
 impl Check {
-    /// Turns an item of a document into its checks.
-    pub fn resolve(call: &CheckCall, on_fail: Severity, diagnostics: &mut Diagnostics) -> Vec<Check> {
+    /// Turns an item of a document into its checks. `documents` is what stands around it: its templates and
+    /// tables.
+    pub fn resolve(
+        call: &CheckCall,
+        on_fail: Severity,
+        documents: &Documents,
+        diagnostics: &mut Diagnostics,
+    ) -> Vec<Check> {
         let Some(definition) = registry::find(&call.rule) else {
             return Vec::new();
         };
-        let rules = (definition.parse)(&call.parameters, diagnostics);
+        let rules = (definition.parse)(&call.parameters, documents, diagnostics);
         let several = rules.len() > 1;
         rules
             .into_iter()
             .filter_map(|rule| Self::with_attributes(definition, rule, call, on_fail, several, diagnostics))
             .collect()
+    }
+
+    /// A check without a document, for programs that use the library. The definition may be one of the
+    /// registry or the program's own (`static MINE: Definition = Definition::of::<Mine>()`).
+    ///
+    /// # Errors
+    /// The attributes contradict the rule, as they would in a document.
+    pub fn from_rule(
+        definition: &'static Definition,
+        rule: Arc<dyn Rule>,
+        attributes: Attributes,
+        on_fail: Severity,
+    ) -> Result<Check, Diagnostics> {
+        let node = Node {
+            value: NodeValue::Null,
+            span: Default::default(),
+            text: Text::new("", ""),
+        };
+        let call = CheckCall {
+            rule: definition.name.to_string(),
+            parameters: node.clone(),
+            rule_span: Default::default(),
+            attributes,
+            node,
+        };
+        let mut diagnostics = Diagnostics::default();
+        let check = Self::with_attributes(definition, rule, &call, on_fail, false, &mut diagnostics);
+        match check {
+            Some(check) if !diagnostics.has_errors() => Ok(Check {
+                place: String::new(),
+                ..check
+            }),
+            _ => Err(diagnostics),
+        }
     }
 
     fn with_attributes(
@@ -166,7 +208,7 @@ impl Check {
     ) -> Option<Option<Threshold>> {
         let metric = match kind {
             RuleKind::Row => Some(comporta_contract::threshold::MetricKind::Rows),
-            RuleKind::Table => definition.metric,
+            RuleKind::Table => rule.metric().or(definition.metric),
         };
         for (key, threshold) in [("must_be", &call.attributes.must_be), ("warn", &call.attributes.warn)] {
             let Some(threshold) = threshold else { continue };
@@ -210,8 +252,8 @@ impl Check {
             }
             Some("") | None => Some(None),
             Some(text) => {
-                let node = comporta_contract::Node {
-                    value: comporta_contract::Value::Text(text.to_string()),
+                let node = Node {
+                    value: NodeValue::Text(text.to_string()),
                     ..call.node.clone()
                 };
                 Some(Threshold::parse(&node).ok())
@@ -355,4 +397,103 @@ pub fn default_name(rule: &str, columns: &[String]) -> String {
 /// A hint for a name that is not among the known rules.
 pub fn suggest_rule(name: &str) -> String {
     suggest(name, &registry::names())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::{Family, Holds, RowCheck, RuleDefinition};
+    use arrow::datatypes::{DataType, Field};
+    use schemars::{SchemaGenerator, json_schema};
+
+    /// A rule of a program that uses the library: the amount is a multiple of five cents.
+    #[derive(Debug, Clone)]
+    struct FiveCents {
+        column: String,
+    }
+
+    impl RuleDefinition for FiveCents {
+        const NAME: &'static str = "five_cents";
+        const FAMILY: Family = Family::Domain;
+        const KIND: Option<RuleKind> = Some(RuleKind::Row);
+        const DIMENSION: Dimension = Dimension::Validity;
+
+        fn parse(node: &Node, diagnostics: &mut Diagnostics) -> Vec<Self> {
+            let columns = crate::shapes::each_column(node, diagnostics);
+            columns.into_iter().map(|column| FiveCents { column }).collect()
+        }
+        fn schema(_: &mut SchemaGenerator) -> schemars::Schema {
+            json_schema!({ "type": "string", "description": "Amounts are multiples of five cents." })
+        }
+    }
+
+    impl Rule for FiveCents {
+        fn columns(&self) -> Vec<String> {
+            vec![self.column.clone()]
+        }
+        fn parameters(&self) -> Value {
+            json!({})
+        }
+        fn bind(&self, scope: &Scope) -> Result<Bound, BindError> {
+            let column = scope.column(&self.column)?;
+            Ok(Bound::Row(RowCheck {
+                holds: Holds::Expr((column.expr % datafusion_expr::lit(5)).eq(datafusion_expr::lit(0))),
+                reason: format!("`{}` is {{value}}, no multiple of five cents", column.name),
+            }))
+        }
+    }
+
+    static FIVE_CENTS: Definition = Definition::of::<FiveCents>();
+
+    fn surroundings() -> Surroundings {
+        Surroundings {
+            timezone: Tz::UTC,
+            now: DateTime::UNIX_EPOCH,
+            future_tolerance_seconds: 300,
+            tables: BTreeSet::new(),
+        }
+    }
+
+    #[test]
+    fn a_program_makes_a_check_of_its_own_rule() {
+        let rule = Arc::new(FiveCents { column: "cents".into() });
+        let check = Check::from_rule(&FIVE_CENTS, rule, Attributes::default(), Severity::Quarantine).unwrap();
+        assert_eq!(check.name, "five_cents(cents)");
+        let schema = Schema::new(vec![Field::new("Cents", DataType::Int64, true)]);
+        let bound = check.bind(&schema, &surroundings());
+        assert_eq!(bound.columns, ["Cents"]);
+        assert!(bound.bound.is_ok());
+    }
+
+    #[test]
+    fn attributes_that_contradict_the_rule_are_refused_without_a_document_too() {
+        let rule = Arc::new(FiveCents { column: "cents".into() });
+        let grouped = Attributes {
+            group_by: vec!["country".into()],
+            ..Attributes::default()
+        };
+        assert!(Check::from_rule(&FIVE_CENTS, rule, grouped, Severity::Fail).is_err());
+    }
+
+    #[test]
+    fn a_registered_rule_can_be_named_in_documents() {
+        registry::register(&FIVE_CENTS).unwrap();
+        assert!(registry::register(&FIVE_CENTS).is_err(), "the name is taken now");
+        let mut diagnostics = Diagnostics::default();
+        let text = Text::new("rules.yml", "- five_cents: [net, gross]");
+        let file = comporta_contract::RulesFile::parse(
+            &text,
+            &registry::names(),
+            &comporta_contract::rules_file::NoIncludes,
+            &mut diagnostics,
+        );
+        let checks = Check::resolve(
+            &file.rules[0],
+            Severity::Fail,
+            &Documents::from(&file),
+            &mut diagnostics,
+        );
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        assert_eq!(checks.len(), 2);
+    }
 }

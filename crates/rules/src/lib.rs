@@ -6,6 +6,7 @@
 pub mod check;
 pub mod literals;
 pub mod measure;
+pub mod page;
 pub mod registry;
 pub mod rule;
 pub mod rules;
@@ -15,8 +16,9 @@ pub mod sql;
 
 pub use check::{BoundCheck, Check};
 pub use measure::{Measure, MeasureValue};
-pub use registry::{all, find, names};
+pub use registry::{all, find, names, register};
 pub use rule::{
-    BindError, Bound, Definition, Family, Finding, Holds, Reference, RowCheck, Rule, RuleDefinition, TableCheck,
+    BindError, Bound, Definition, Documents, Family, Finding, Holds, Reference, RowCheck, Rule, RuleDefinition,
+    TableCheck,
 };
 pub use scope::{Column, Scope};

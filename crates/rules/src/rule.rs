@@ -3,6 +3,7 @@
 
 use crate::measure::{Measure, MeasureValue};
 use crate::scope::Scope;
+use comporta_contract::rules_file::{RulesFile, Template};
 use comporta_contract::threshold::{Metric, MetricKind};
 use comporta_contract::{Diagnostics, Dimension, Node, RuleKind};
 use datafusion_expr::Expr;
@@ -45,7 +46,25 @@ pub struct Definition {
     /// The JSON Schema of what stands behind the key. Its `description` is the rule's page.
     pub schema: fn(&mut SchemaGenerator) -> Schema,
     /// Reads what stands behind the key: one rule per check that it means.
-    pub parse: fn(&Node, &mut Diagnostics) -> Vec<Arc<dyn Rule>>,
+    pub parse: fn(&Node, &Documents, &mut Diagnostics) -> Vec<Arc<dyn Rule>>,
+}
+
+/// What a rule may know of the document around it while its parameters are read.
+#[derive(Debug, Clone, Default)]
+pub struct Documents {
+    /// The rules of one's own, for `custom`.
+    pub templates: IndexMap<String, Template>,
+    /// Names of the tables declared beside the batch, for queries.
+    pub tables: Vec<String>,
+}
+
+impl From<&RulesFile> for Documents {
+    fn from(file: &RulesFile) -> Self {
+        Documents {
+            templates: file.templates.clone(),
+            tables: file.tables.keys().cloned().collect(),
+        }
+    }
 }
 
 impl fmt::Debug for Definition {
@@ -71,6 +90,10 @@ pub trait RuleDefinition: Rule + Sized + 'static {
 
     /// Reads what stands behind the key.
     fn parse(node: &Node, diagnostics: &mut Diagnostics) -> Vec<Self>;
+    /// The same for a rule that must know the document around it (`sql`, `custom`).
+    fn parse_within(node: &Node, _: &Documents, diagnostics: &mut Diagnostics) -> Vec<Self> {
+        Self::parse(node, diagnostics)
+    }
     /// The JSON Schema of what stands behind the key, with the rule's page as its description.
     fn schema(generator: &mut SchemaGenerator) -> Schema;
 }
@@ -86,8 +109,8 @@ impl Definition {
             since: R::SINCE,
             metric: R::METRIC,
             schema: R::schema,
-            parse: |node, diagnostics| {
-                R::parse(node, diagnostics)
+            parse: |node, documents, diagnostics| {
+                R::parse_within(node, documents, diagnostics)
                     .into_iter()
                     .map(|rule| Arc::new(rule) as Arc<dyn Rule>)
                     .collect()
@@ -106,6 +129,11 @@ pub trait Rule: fmt::Debug + Send + Sync {
 
     /// Row or table, for a rule whose parameters decide.
     fn kind(&self) -> Option<RuleKind> {
+        None
+    }
+
+    /// What its thresholds measure, for a rule whose parameters decide.
+    fn metric(&self) -> Option<MetricKind> {
         None
     }
 
