@@ -5,6 +5,12 @@
 
 pub mod chunk;
 pub mod error;
+pub mod gate;
+pub mod job;
+mod keys;
+mod measures;
+mod predicate;
+mod rows;
 pub mod world;
 
 pub use chunk::{BadCells, BadLines, Chunk, Place};
