@@ -13,6 +13,7 @@ pub mod rules;
 pub mod scope;
 pub mod shapes;
 pub mod sql;
+pub mod types;
 
 pub use check::{BoundCheck, Check};
 pub use measure::{Measure, MeasureValue};
