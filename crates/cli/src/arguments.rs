@@ -13,12 +13,18 @@ use std::num::NonZeroUsize;
 const AFTER_HELP: &str = "\
 Examples:
   comporta check orders.csv --rule 'not_null: [order_id]' --rule 'unique: [order_id]'
-  comporta check 'landing/*.parquet' --rules orders.rules.yaml --format text --format junit=report.xml
+  comporta check 'landing/*.parquet' --rules orders.rules.yaml --format junit=report.xml
   comporta run orders.yaml
   comporta rules range
 
-Exit codes: 0 published or would be · 1 held back by the data · 2 the command line or a document is wrong ·
-3 could not tell, safe to retry · 70 a bug of comporta";
+Exit codes:
+  0   published, or it would be
+  1   held back because of what the data is
+  2   the command line or a document is wrong; nothing was read
+  3   could not tell; safe to retry
+  70  a bug of comporta
+
+COMPORTA_LOG=debug says on standard error what is being done. NO_COLOR is respected.";
 
 /// The gate before publication: lets good rows through, holds bad rows back, writes down what it saw.
 #[derive(Debug, Parser)]

@@ -1,10 +1,11 @@
 //! Faults of documents on the terminal: all at once, each with its place, a picture of it, why, and a hint.
 
+use crate::failure::Failure;
 use comporta::contract::{Diagnostic, Diagnostics, Level};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, Severity, SourceCode};
 use serde_json::{Value, json};
 use std::fmt;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 /// How wide and in what signs diagnostics are drawn.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +25,20 @@ impl Look {
             colour: terminal && crate::output::colours_wanted(),
         }
     }
+}
+
+/// Ends the command if a document cannot be used; says warnings and goes on otherwise.
+pub(crate) fn settle(found: Diagnostics) -> Result<(), Failure> {
+    if found.has_errors() {
+        return Err(Failure::Documents(found));
+    }
+    if !found.is_empty() {
+        // Warnings that nobody can see are no reason to stop.
+        let _ = std::io::stderr()
+            .lock()
+            .write_all(render(&found, &Look::of_stderr()).as_bytes());
+    }
+    Ok(())
 }
 
 /// All of them as text, in document order, with a line of counts below.

@@ -8,8 +8,11 @@ mod commands;
 mod diagnostics;
 mod exit_code;
 mod failure;
+mod log;
 mod output;
 mod progress;
+#[cfg(test)]
+mod reference;
 mod render;
 mod runtime;
 
@@ -22,6 +25,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_bug));
+    log::start();
     match arguments::Cli::try_parse() {
         Ok(cli) => ExitCode::from(commands::run(cli.command)),
         Err(message) => {

@@ -188,7 +188,8 @@ fn checks(generator: &mut SchemaGenerator) -> Value {
         "additionalProperties": false,
         "oneOf": one_of
     });
-    json!({ "type": "array", "items": check, "description": "The checks, in order." })
+    generator.definitions_mut().insert("Check".into(), check);
+    json!({ "type": "array", "items": { "$ref": "#/$defs/Check" }, "description": "The checks, in order." })
 }
 
 fn without_title(mut schema: Value) -> Value {
@@ -285,7 +286,7 @@ mod tests {
         let rules = Document::Rules.schema();
         let file = &rules["anyOf"][1]["properties"];
         assert_eq!(keys(file), RULES_FILE_KEYS);
-        let check = &rules["anyOf"][0]["items"]["properties"];
+        let check = &rules["$defs"]["Check"]["properties"];
         let mut known = ATTRIBUTES.to_vec();
         known.push("include");
         known.extend(registry::all().iter().map(|rule| rule.name));

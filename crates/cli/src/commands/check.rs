@@ -93,22 +93,17 @@ fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
     document.source = Some(source);
     let mut settings = arguments.judge.settings();
     settings.on_fail = None;
-    let job = prepare::check_job(&places.join(" "), &document, text.as_ref(), &settings, &mut found);
-    if found.has_errors() {
-        return Err(Failure::Documents(found));
-    }
-    if !found.is_empty() {
-        eprint_warnings(&found);
-    }
+    let job = prepare::check_job(&name_of(&places), &document, text.as_ref(), &settings, &mut found);
+    diagnostics::settle(found)?;
     Ok(Prepared { document, job })
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "warnings are for people and belong on standard error"
-)]
-fn eprint_warnings(found: &Diagnostics) {
-    eprint!("{}", diagnostics::render(found, &diagnostics::Look::of_stderr()));
+/// What the report calls the data: the places, or the first of many.
+fn name_of(places: &[String]) -> String {
+    match places {
+        [first, rest @ ..] if rest.len() > 2 => format!("{first} and {} more", rest.len()),
+        places => places.join(", "),
+    }
 }
 
 /// The rules of the file and of the command line, as one document.
