@@ -25,6 +25,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_bug));
+    if is_version_alone() {
+        return ExitCode::from(commands::version());
+    }
     log::start();
     match arguments::Cli::try_parse() {
         Ok(cli) => ExitCode::from(commands::run(cli.command)),
@@ -38,6 +41,14 @@ fn main() -> ExitCode {
             })
         }
     }
+}
+
+/// Scripts ask for the version at every step; it is answered before anything else is set up.
+fn is_version_alone() -> bool {
+    let mut arguments = std::env::args_os().skip(1);
+    let first = arguments.next();
+    let asked = first.is_some_and(|first| first == "--version" || first == "-V");
+    asked && arguments.next().is_none()
 }
 
 /// Whatever panics is our fault: it is said so, and the process ends at once with a code of its own.

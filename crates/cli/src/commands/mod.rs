@@ -14,6 +14,17 @@ use crate::failure::Failure;
 /// What a command ends with: an exit code, or why there is no result.
 pub(crate) type Ended = Result<u8, Failure>;
 
+/// Says the version, as `--version` does.
+pub(crate) fn version() -> u8 {
+    match crate::output::stdout(concat!("comporta ", env!("CARGO_PKG_VERSION"), "\n")) {
+        Ok(()) => crate::exit_code::PUBLISHED,
+        Err(failure) => {
+            failure.say(false);
+            failure.code()
+        }
+    }
+}
+
 /// Runs a command to its exit code.
 pub(crate) fn run(command: Command) -> u8 {
     let (ended, as_json) = match command {

@@ -13,6 +13,8 @@ use std::fmt::Write;
 
 /// The longest value shown of a failing row, in characters.
 const VALUE_CHARACTERS_MAX: usize = 60;
+/// Groups shown below a check that judges groups.
+const GROUPS_SHOWN_MAX: usize = 3;
 
 /// What the place that text goes to can show.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +47,12 @@ impl Look {
 /// The report as text.
 pub(crate) fn render(report: &Report, view: &View, look: Look) -> String {
     let mut text = headline(report, view, look);
-    for reason in &report.decision_reasons {
+    // Only a hold needs explaining; the headline says the rest.
+    let reasons = report
+        .decision_reasons
+        .iter()
+        .filter(|_| report.decision == Decision::Hold);
+    for reason in reasons {
         let _ = writeln!(text, "  {}", terminal(reason));
     }
     let _ = write!(text, "\nrows    {}\n", rows_line(report, view.purpose));
@@ -247,19 +254,37 @@ fn colour_of(check: &CheckReport) -> Option<Color> {
     }
 }
 
-/// `e.g. 2, 2, 5 …`, or with the names of the columns where there are several.
+/// What stands below a check: `e.g. 2, 2, 5 …`, the worst groups, how many rows are unknown.
 pub(crate) fn examples(check: &CheckReport) -> Option<String> {
-    if check.sample.is_empty() {
-        return None;
+    let mut parts = Vec::new();
+    if !check.sample.is_empty() {
+        let rows: Vec<String> = check.sample.iter().map(example).collect();
+        let several = check.sample.iter().any(|row| row.len() > 1);
+        let capped = check.details.get("sample_capped").and_then(Value::as_bool) == Some(true);
+        let more = if capped { " …" } else { "" };
+        parts.push(format!("e.g. {}{more}", rows.join(if several { "; " } else { ", " })));
     }
-    let rows: Vec<String> = check.sample.iter().map(example).collect();
-    let between = if check.sample.iter().any(|row| row.len() > 1) {
-        "; "
-    } else {
-        ", "
-    };
-    let capped = check.details.get("sample_capped").and_then(Value::as_bool) == Some(true);
-    Some(format!("e.g. {}{}", rows.join(between), if capped { " …" } else { "" }))
+    if let Some(groups) = check.details.get("groups").and_then(Value::as_array) {
+        let more = if groups.len() > GROUPS_SHOWN_MAX { " …" } else { "" };
+        let shown: Vec<String> = groups.iter().take(GROUPS_SHOWN_MAX).map(group).collect();
+        parts.push(format!("worst: {}{more}", shown.join("; ")));
+    }
+    if check.unknown_count > 0 {
+        parts.push(format!("{} unknown", counted(check.unknown_count, "row")));
+    }
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// `country "BR" (1200)`
+fn group(group: &Value) -> String {
+    let names = group["group"].as_object().into_iter().flatten();
+    let cells: Vec<String> = names
+        .map(|(name, value)| format!("{} {}", terminal(name), shown(value)))
+        .collect();
+    match &group["metric_value"] {
+        Value::Null => cells.join(", "),
+        metric => format!("{} ({})", cells.join(", "), shown(metric).trim_matches('"')),
+    }
 }
 
 fn example(row: &IndexMap<String, Value>) -> String {
@@ -398,6 +423,18 @@ mod tests {
         let text = render(&fixtures::held(), &view(Purpose::Check), look);
         let table: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  fail")).collect();
         assert!(table.iter().take(8).all(|line| line.chars().count() <= 60), "{text}");
+    }
+
+    #[test]
+    fn groups_and_unknown_rows_are_shown_below_their_check() {
+        let mut check = fixtures::held().checks.remove(2);
+        check.unknown_count = 1;
+        let groups = serde_json::json!([{ "group": { "country": "BR" }, "metric_value": "12.5", "failed_count": 1 }]);
+        check.details.insert("groups".into(), groups);
+        assert_eq!(
+            examples(&check).unwrap(),
+            "worst: country \"BR\" (12.5) · 1 row unknown"
+        );
     }
 
     #[test]

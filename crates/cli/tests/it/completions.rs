@@ -10,3 +10,11 @@ fn shells_get_their_completions() {
         );
     }
 }
+
+#[test]
+fn the_version_is_the_same_however_it_is_asked_for() {
+    let folder = Folder::new(&[]);
+    let version = format!("exit 0\n--- stdout\ncomporta {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(folder.run(&["--version"]), version);
+    assert_eq!(folder.run(&["-V"]), version);
+}
