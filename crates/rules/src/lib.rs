@@ -13,6 +13,7 @@ pub mod rules;
 pub mod scope;
 pub mod shapes;
 pub mod sql;
+mod statistics;
 pub mod types;
 
 pub use check::{BoundCheck, Check};

@@ -10,9 +10,18 @@ macro_rules! rules {
 }
 
 rules! {
+    avg::Avg,
+    freshness::Freshness,
+    max::Max,
+    min::Min,
+    no_gaps::NoGaps,
     not_null::NotNull,
+    outliers::Outliers,
+    percentile::Percentile,
     range::Range,
     row_count::RowCount,
+    stddev::Stddev,
+    sum::Sum,
     unique::Unique,
 }
 
