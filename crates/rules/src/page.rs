@@ -2,7 +2,7 @@
 //! in the docs, in `comporta rules NAME` and in the executed examples is one text.
 //!
 //! The doc comment holds a summary of one line, further paragraphs, and the sections `## Why it matters`,
-//! `## Example` (a YAML list of checks), `## Holds` and `## Broken` (tables of rows). In a table, `null` is a
+//! `## Example` (a YAML list of checks, or a whole rules file where a list cannot say it), `## Holds` and `## Broken` (tables of rows). In a table, `null` is a
 //! null, a cell in backticks is that text with its blanks, and the column `broken` (`yes`, `no`) says which
 //! rows of a row rule break it.
 
@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 /// One example of a rule's page: a list of checks, rows on which they hold, rows on which they do not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocExample {
-    /// A YAML list of checks, as it stands under `rules:`.
+    /// A YAML list of checks, as it stands under `rules:`, or a whole rules file.
     pub yaml: String,
     /// Rows on which every check passes.
     pub holds: Table,

@@ -11,6 +11,9 @@ macro_rules! rules {
 
 rules! {
     avg::Avg,
+    column_order::ColumnOrder,
+    custom::Custom,
+    expression::Expression,
     freshness::Freshness,
     max::Max,
     min::Min,
@@ -19,7 +22,10 @@ rules! {
     outliers::Outliers,
     percentile::Percentile,
     range::Range,
+    required_columns::RequiredColumns,
     row_count::RowCount,
+    schema::SchemaRule,
+    sql::Sql,
     stddev::Stddev,
     sum::Sum,
     unique::Unique,

@@ -1,6 +1,9 @@
 //! One file per rule, in the order of names.
 
 pub mod avg;
+pub mod column_order;
+pub mod custom;
+pub mod expression;
 pub mod freshness;
 pub mod max;
 pub mod min;
@@ -9,7 +12,10 @@ pub mod not_null;
 pub mod outliers;
 pub mod percentile;
 pub mod range;
+pub mod required_columns;
 pub mod row_count;
+pub mod schema;
+pub mod sql;
 pub mod stddev;
 pub mod sum;
 pub mod unique;

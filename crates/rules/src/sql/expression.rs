@@ -9,7 +9,7 @@ use crate::sql::{clock, parser, parser_options, plain, zero};
 use arrow::datatypes::{DataType, Fields};
 use comporta_contract::{Diagnostic, Node};
 use datafusion_common::DFSchema;
-use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_expr::{Expr, ExprSchemable as _};
 use datafusion_sql::planner::{PlannerContext, SqlToRel};
 use datafusion_sql::sqlparser::ast::{self, AccessExpr, Ident, Subscript, VisitMut as _, VisitorMut};
@@ -69,6 +69,7 @@ impl Expression {
             .and_then(|expr| zero::normalized(expr, &schema))
             .map_err(fault)?;
         mark_columns(&expr, scope);
+        let expr = with_missing(expr, scope)?;
         match expr.get_type(&schema).map_err(fault)? {
             DataType::Boolean | DataType::Null => Ok(expr),
             other => Err(BindError::new(format!(
@@ -113,6 +114,31 @@ pub fn read_expression(node: &Node) -> Result<Expression, Diagnostic> {
             .get_or_insert_with(|| "write one boolean expression, such as `amount >= 0`".into());
         fault.diagnostic(node)
     })
+}
+
+/// The check's missing markers count as nulls in expressions too.
+fn with_missing(expr: Expr, scope: &Scope) -> Result<Expr, BindError> {
+    if scope.missing.is_empty() {
+        return Ok(expr);
+    }
+    let mut fault = None;
+    let replaced = expr.transform_up(|node| {
+        Ok(match &node {
+            Expr::Column(column) => match scope.column(&column.name) {
+                Ok(column) => Transformed::yes(column.expr),
+                Err(error) => {
+                    fault = Some(error);
+                    Transformed::no(node)
+                }
+            },
+            _ => Transformed::no(node),
+        })
+    });
+    match (fault, replaced) {
+        (Some(error), _) => Err(error),
+        (None, Ok(replaced)) => Ok(replaced.data),
+        (None, Err(error)) => Err(BindError::new(plain(&error.strip_backtrace()))),
+    }
 }
 
 fn mark_columns(expr: &Expr, scope: &Scope) {
