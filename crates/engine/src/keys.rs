@@ -504,6 +504,7 @@ fn canonical_floats(column: &ArrayRef) -> ArrayRef {
 /// The keys of another table, for membership and join counts.
 #[derive(Debug)]
 pub(crate) struct KeyTable {
+    types: Vec<DataType>,
     converter: RowConverter,
     keys: HashTable<(Box<[u8]>, u64)>,
 }
@@ -512,15 +513,21 @@ impl KeyTable {
     /// An empty table for keys of these types.
     pub(crate) fn new(types: &[DataType]) -> Result<Self> {
         let converter = RowConverter::new(types.iter().map(|ty| SortField::new(ty.clone())).collect())?;
-        Ok(KeyTable {
-            converter,
-            keys: HashTable::new(),
-        })
+        Ok(KeyTable { types: types.to_vec(), converter, keys: HashTable::new() })
+    }
+
+    /// Columns in the types of the table, so that an int32 finds its int64.
+    fn aligned(&self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        columns
+            .iter()
+            .zip(&self.types)
+            .map(|(column, ty)| Ok(canonical_floats(&arrow::compute::cast(column, ty)?)))
+            .collect()
     }
 
     /// Adds the keys of a batch; those with a NULL part refer to nothing.
     pub(crate) fn add(&mut self, columns: &[ArrayRef]) -> Result<()> {
-        let columns: Vec<ArrayRef> = columns.iter().map(canonical_floats).collect();
+        let columns = self.aligned(columns)?;
         let encoded = self.converter.convert_columns(&columns)?;
         let known = known_rows(&columns);
         for at in 0..encoded.num_rows() {
@@ -543,7 +550,7 @@ impl KeyTable {
 
     /// For each row how many rows of the table have its key; NULL where a part of the key is.
     pub(crate) fn counts(&self, columns: &[ArrayRef]) -> Result<arrow::array::PrimitiveArray<UInt32Type>> {
-        let columns: Vec<ArrayRef> = columns.iter().map(canonical_floats).collect();
+        let columns = self.aligned(columns)?;
         let encoded = self.converter.convert_columns(&columns)?;
         let known = known_rows(&columns);
         let counts = (0..encoded.num_rows()).map(|at| {

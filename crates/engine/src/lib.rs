@@ -9,8 +9,15 @@ pub mod gate;
 pub mod job;
 mod keys;
 mod measures;
+mod judge;
+mod pass;
 mod predicate;
+mod program;
+mod proof;
+mod query;
+mod refer;
 mod rows;
+mod show;
 pub mod world;
 
 pub use chunk::{BadCells, BadLines, Chunk, Place};

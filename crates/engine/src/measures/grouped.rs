@@ -152,9 +152,14 @@ impl GroupedKeys {
     pub(crate) fn merge(&mut self, other: GroupedKeys) {
         self.rows += other.rows;
         self.unknown += other.unknown;
-        for (key, count) in &other.table {
+        for (key, count) in other.table.iter() {
             self.count(key, *count);
         }
+    }
+
+    /// Most rows of one key.
+    pub(crate) fn most(&self) -> u64 {
+        self.table.iter().map(|(_, count)| *count).max().unwrap_or(0)
     }
 
     pub(crate) fn finish(self) -> KeyCounts {

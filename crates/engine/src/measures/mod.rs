@@ -3,11 +3,13 @@
 
 mod extremes;
 mod grouped;
+mod join;
 mod moments;
 mod ranked;
 
 pub(crate) use extremes::Extremes;
 pub(crate) use grouped::{GroupedKeys, Groups};
+pub(crate) use join::JoinSums;
 pub(crate) use moments::MomentSums;
 pub(crate) use ranked::RankedValues;
 
@@ -26,6 +28,7 @@ pub(crate) enum Accumulator {
     Moments(Box<MomentSums>),
     Ranked(RankedValues),
     Keys(GroupedKeys),
+    Join(JoinSums),
 }
 
 impl Accumulator {
@@ -60,6 +63,11 @@ impl Accumulator {
                     .collect::<Result<_>>()?;
                 keys.add(&values)?;
             }
+            Accumulator::Join(join) => {
+                let values: Vec<ArrayRef> =
+                    values.iter().map(|column| kept(column, scope, bad)).collect::<Result<_>>()?;
+                join.add(&values)?;
+            }
         }
         Ok(())
     }
@@ -84,6 +92,7 @@ impl Accumulator {
             (Accumulator::Moments(mine), Accumulator::Moments(theirs)) => mine.merge(&theirs),
             (Accumulator::Ranked(mine), Accumulator::Ranked(theirs)) => mine.merge(theirs)?,
             (Accumulator::Keys(mine), Accumulator::Keys(theirs)) => mine.merge(theirs),
+            (Accumulator::Join(mine), Accumulator::Join(theirs)) => mine.merge(theirs),
             _ => return Err(crate::Error::internal("accumulators of different measures were merged")),
         }
         Ok(())
@@ -98,6 +107,7 @@ impl Accumulator {
             Accumulator::Moments(moments) => MeasureValue::Moments(moments.finish()),
             Accumulator::Ranked(ranked) => ranked.finish(),
             Accumulator::Keys(keys) => MeasureValue::Keys(keys.finish()),
+            Accumulator::Join(join) => MeasureValue::Join(join.finish()),
         }
     }
 }
