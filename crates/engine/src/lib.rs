@@ -5,6 +5,7 @@
 
 pub mod chunk;
 pub mod error;
+pub mod fault;
 pub mod gate;
 pub mod job;
 mod keys;
