@@ -32,6 +32,8 @@ pub(crate) struct Judging<'a> {
     pub(crate) queries: &'a HashMap<(usize, usize), MeasureValue>,
     /// Row checks that statistics prove, with their unknown rows.
     pub(crate) proved: &'a HashMap<usize, u64>,
+    /// What an earlier pass found out about `unique` checks.
+    pub(crate) known_repeats: &'a HashMap<usize, crate::batch::Repeated>,
     /// Failing rows of `unique` checks, fetched after the pass.
     pub(crate) unique_samples: &'a HashMap<usize, Vec<Sample>>,
     /// Why a check could not be evaluated, beside what the program knows.
@@ -100,7 +102,12 @@ impl Judging<'_> {
             unknown: *unknown,
             ..RowCount::default()
         });
-        let counted = self.program.rows.iter().position(|test| test.slot == index).map(|at| self.measured.row_counts[at].clone());
+        let counted = self
+            .program
+            .rows
+            .iter()
+            .position(|test| test.slot == index)
+            .map(|at| self.measured.row_counts[at].clone());
         let Some(mut count) = proved.or(counted) else {
             report.outcome = Outcome::Error;
             report.message = "the check was not evaluated; this is a bug".into();
@@ -114,10 +121,19 @@ impl Judging<'_> {
         report.unknown_count = count.unknown;
         let whole = self.whole(slot, count.evaluated, count.unknown);
         report.failed_ratio = (whole > 0).then(|| count.broken as f64 / whole as f64);
-        if let Some(key) = self.program.unique_keys.get(&index) {
-            let counts = &self.measured.keys[*key].counts;
-            report.details.insert("duplicated_keys".into(), counts.repeated_keys.into());
-            report.details.insert("surplus_rows".into(), (counts.repeated_rows - counts.repeated_keys).into());
+        let own = self
+            .program
+            .unique_keys
+            .get(&index)
+            .map(|key| self.measured.keys[*key].counts);
+        if let Some(counts) = own.or_else(|| self.known_repeats.get(&index).map(|found| found.counts)) {
+            report
+                .details
+                .insert("duplicated_keys".into(), counts.repeated_keys.into());
+            report.details.insert(
+                "surplus_rows".into(),
+                (counts.repeated_rows - counts.repeated_keys).into(),
+            );
         }
         if let Some(fault) = &count.fault {
             report.details.insert("cannot_compute".into(), fault.clone().into());
@@ -126,7 +142,10 @@ impl Judging<'_> {
             report.details.insert("sample_capped".into(), true.into());
         }
         report.sample = count.samples.iter().map(|(_, values)| values.clone()).collect();
-        let metric = Metric::Rows { part: count.broken, whole };
+        let metric = Metric::Rows {
+            part: count.broken,
+            whole,
+        };
         let known = count.evaluated - count.unknown;
         report.outcome = if known == 0 && count.broken == 0 {
             Outcome::NoData
@@ -157,7 +176,9 @@ impl Judging<'_> {
     fn thresholds(&self, slot: &Slot, metric: &Metric) -> Option<Outcome> {
         let instants = |text: &str| comporta_rules::literals::instants_in(text, true, self.timezone);
         let broken = |threshold: &Option<Threshold>| {
-            threshold.as_ref().is_some_and(|threshold| threshold.holds(metric, &instants) != Some(true))
+            threshold
+                .as_ref()
+                .is_some_and(|threshold| threshold.holds(metric, &instants) != Some(true))
         };
         if broken(&slot.check.must_be) {
             return Some(Outcome::Fail);
@@ -222,7 +243,9 @@ impl Judging<'_> {
         judge: &(dyn Fn(&[MeasureValue]) -> Finding + Send + Sync),
         report: &mut CheckReport,
     ) {
-        let Some(position) = self.program.groups.iter().position(|group| group.slot == index) else { return };
+        let Some(position) = self.program.groups.iter().position(|group| group.slot == index) else {
+            return;
+        };
         let groups = &self.measured.groups[position];
         let names = &slot.check.attributes.group_by;
         let mut worst = None;
@@ -274,7 +297,11 @@ impl Judging<'_> {
         report.message = match (&report.outcome, errors) {
             (_, Some(error)) => error,
             (Outcome::NoData, _) => "there is no group to measure".into(),
-            _ => format!("{failed} of {} by {} break it", count_text(groups.len() as u64, "group"), names.join(", ")),
+            _ => format!(
+                "{failed} of {} by {} break it",
+                count_text(groups.len() as u64, "group"),
+                names.join(", ")
+            ),
         };
     }
 }
@@ -296,18 +323,28 @@ fn worse(one: Option<Outcome>, other: Outcome) -> Option<Outcome> {
 }
 
 fn key_text(key: &[ArrayRef]) -> String {
-    key.iter().map(|column| value_text(column, 0)).collect::<Vec<_>>().join("\u{1f}")
+    key.iter()
+        .map(|column| value_text(column, 0))
+        .collect::<Vec<_>>()
+        .join("\u{1f}")
 }
 
 fn group_json(names: &[String], key: &[ArrayRef]) -> Value {
-    let group: serde_json::Map<String, Value> =
-        names.iter().zip(key).map(|(name, column)| (name.clone(), crate::show::value_json(column, 0))).collect();
+    let group: serde_json::Map<String, Value> = names
+        .iter()
+        .zip(key)
+        .map(|(name, column)| (name.clone(), crate::show::value_json(column, 0)))
+        .collect();
     group.into()
 }
 
 /// "3 rows", "1 row".
 pub(crate) fn count_text(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
 }
 
 fn row_message(report: &CheckReport, slot: &Slot, reason: &str) -> String {
@@ -325,7 +362,11 @@ fn row_message(report: &CheckReport, slot: &Slot, reason: &str) -> String {
                     count_text(keys, "value"),
                     comporta_contract::nearest::list(&slot.bound.columns)
                 ),
-                None => format!("{} of {rows}: {}", report.failed_count, reason_in_general(reason, report)),
+                None => format!(
+                    "{} of {rows}: {}",
+                    report.failed_count,
+                    reason_in_general(reason, report)
+                ),
             };
             match (report.outcome, &slot.check.must_be, &slot.check.attributes.warn) {
                 (Outcome::Fail, Some(limit), _) => format!("{found}; must be {}", limit.text),
@@ -339,10 +380,14 @@ fn row_message(report: &CheckReport, slot: &Slot, reason: &str) -> String {
 
 /// The reason with the value of the first failing row, or without one.
 fn reason_in_general(reason: &str, report: &CheckReport) -> String {
-    let example = report.sample.first().and_then(|row| row.values().next()).map(|value| match value {
-        Value::String(text) => format!("\"{text}\""),
-        other => other.to_string(),
-    });
+    let example = report
+        .sample
+        .first()
+        .and_then(|row| row.values().next())
+        .map(|value| match value {
+            Value::String(text) => format!("\"{text}\""),
+            other => other.to_string(),
+        });
     match example {
         Some(example) => reason.replace("{value}", &example),
         None => reason.replace("{value}", "…"),
@@ -375,7 +420,12 @@ pub(crate) fn blank(slot: &Slot) -> CheckReport {
         dimension: check.dimension,
         outcome: Outcome::NotEvaluated,
         effect: Effect::None,
-        filter: check.attributes.filter.as_ref().and_then(|node| node.as_text()).map(str::to_string),
+        filter: check
+            .attributes
+            .filter
+            .as_ref()
+            .and_then(|node| node.as_text())
+            .map(str::to_string),
         evaluated: 0,
         failed_count: 0,
         failed_ratio: None,

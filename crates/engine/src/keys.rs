@@ -513,7 +513,11 @@ impl KeyTable {
     /// An empty table for keys of these types.
     pub(crate) fn new(types: &[DataType]) -> Result<Self> {
         let converter = RowConverter::new(types.iter().map(|ty| SortField::new(ty.clone())).collect())?;
-        Ok(KeyTable { types: types.to_vec(), converter, keys: HashTable::new() })
+        Ok(KeyTable {
+            types: types.to_vec(),
+            converter,
+            keys: HashTable::new(),
+        })
     }
 
     /// Columns in the types of the table, so that an int32 finds its int64.

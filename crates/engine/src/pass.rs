@@ -13,8 +13,8 @@ use crate::world::{Progress, ScanRequest, Source};
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::BooleanBuffer;
 use comporta_rules::MeasureValue;
-use futures::future::BoxFuture;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use indexmap::IndexMap;
 use serde_json::Value;
 use std::sync::Arc;
@@ -99,7 +99,10 @@ struct Tally {
 
 impl Tally {
     fn new(keep: bool) -> Self {
-        Tally { count: 0, rows: keep.then(RowSet::default) }
+        Tally {
+            count: 0,
+            rows: keep.then(RowSet::default),
+        }
     }
 
     fn add(&mut self, place: crate::chunk::Place, bits: &BooleanBuffer) {
@@ -131,23 +134,35 @@ pub(crate) async fn run_pass(
     let streams = source.scan(request).await?;
     let slots = Arc::new(Slots::default());
     let run_one = |stream, sink: Option<Box<dyn Sink>>| {
-        run_task(program.clone(), stream, slots.clone(), options.sample, options.keep_rows, options.shown.clone(), sink)
+        run_task(
+            program.clone(),
+            stream,
+            slots.clone(),
+            options.sample,
+            options.keep_rows,
+            options.shown.clone(),
+            sink,
+        )
     };
     let mut running = Vec::with_capacity(streams.len());
     let several = streams.len() > 1;
     for stream in streams {
         let sink = options.sink.map(|make| make()).transpose()?;
         let task = run_one(stream, sink);
-        running.push(if several { Running::Spawned(tokio::spawn(task)) } else { Running::Here(Box::pin(task)) });
+        running.push(if several {
+            Running::Spawned(tokio::spawn(task))
+        } else {
+            Running::Here(Box::pin(task))
+        });
     }
     let mut tasks = Vec::with_capacity(running.len());
     let mut fault = None;
     for task in running {
         let ended = match task {
             Running::Here(task) => task.await,
-            Running::Spawned(task) => {
-                task.await.unwrap_or_else(|error| Err(Error::internal(format!("a task stopped: {error}"))))
-            }
+            Running::Spawned(task) => task
+                .await
+                .unwrap_or_else(|error| Err(Error::internal(format!("a task stopped: {error}")))),
         };
         match ended {
             Ok(task) => {
@@ -198,8 +213,16 @@ impl Task {
             invalid: Tally::new(keep_rows),
             aside: Tally::new(keep_rows),
             row_counts: vec![RowCount::default(); program.rows.len()],
-            accumulators: program.measures.iter().map(|measure| measure.kind.accumulator()).collect::<Result<_>>()?,
-            collectors: program.keys.iter().map(|key| KeyCollector::new(&key.space)).collect::<Result<_>>()?,
+            accumulators: program
+                .measures
+                .iter()
+                .map(|measure| measure.kind.accumulator())
+                .collect::<Result<_>>()?,
+            collectors: program
+                .keys
+                .iter()
+                .map(|key| KeyCollector::new(&key.space))
+                .collect::<Result<_>>()?,
             groups: program.groups.iter().map(groups_of).collect::<Result<_>>()?,
         })
     }
@@ -214,7 +237,10 @@ impl Task {
     ) -> Result<Judged> {
         self.rows += chunk.rows() as u64;
         let scopes = program.scopes(chunk)?;
-        let mut judged = Judged { broken: Vec::with_capacity(program.rows.len()), aside: None };
+        let mut judged = Judged {
+            broken: Vec::with_capacity(program.rows.len()),
+            aside: None,
+        };
         let mut invalid = None;
         for (position, test) in program.rows.iter().enumerate() {
             let broken = self.judge_row(position, test, chunk, scope_of(&scopes, test.filter), sample, shown)?;
@@ -281,18 +307,33 @@ impl Task {
             accumulator.add(&inputs, chunk.rows(), scope_of(scopes, test.filter), bad.as_ref())?;
         }
         for (collector, test) in self.collectors.iter_mut().zip(&program.keys) {
-            let inputs: Vec<ArrayRef> =
-                test.inputs.iter().map(|expr| values(expr.as_ref(), &chunk.batch)).collect::<Result<_>>()?;
+            let inputs: Vec<ArrayRef> = test
+                .inputs
+                .iter()
+                .map(|expr| values(expr.as_ref(), &chunk.batch))
+                .collect::<Result<_>>()?;
             let bad = bad_rows(chunk, &test.columns);
             collector.add(&inputs, scope_of(scopes, test.filter), bad.as_ref(), slots, chunk.place)?;
         }
         for (groups, test) in self.groups.iter_mut().zip(&program.groups) {
-            let keys: Vec<ArrayRef> =
-                test.group_by.iter().map(|expr| values(expr.as_ref(), &chunk.batch)).collect::<Result<_>>()?;
-            let inputs: Vec<Vec<ArrayRef>> =
-                test.measures.iter().map(|measure| inputs_of(measure, chunk)).collect::<Result<_>>()?;
+            let keys: Vec<ArrayRef> = test
+                .group_by
+                .iter()
+                .map(|expr| values(expr.as_ref(), &chunk.batch))
+                .collect::<Result<_>>()?;
+            let inputs: Vec<Vec<ArrayRef>> = test
+                .measures
+                .iter()
+                .map(|measure| inputs_of(measure, chunk))
+                .collect::<Result<_>>()?;
             let bad = bad_rows(chunk, &test.columns);
-            groups.add(&keys, &inputs, chunk.rows(), scope_of(scopes, test.filter), bad.as_ref())?;
+            groups.add(
+                &keys,
+                &inputs,
+                chunk.rows(),
+                scope_of(scopes, test.filter),
+                bad.as_ref(),
+            )?;
         }
         Ok(())
     }
@@ -303,7 +344,10 @@ fn scope_of(scopes: &[Option<BooleanBuffer>], filter: Option<usize>) -> Option<&
 }
 
 fn inputs_of(test: &MeasureTest, chunk: &Chunk) -> Result<Vec<ArrayRef>> {
-    test.inputs.iter().map(|expr| values(expr.as_ref(), &chunk.batch)).collect()
+    test.inputs
+        .iter()
+        .map(|expr| values(expr.as_ref(), &chunk.batch))
+        .collect()
 }
 
 /// What a row test says of a chunk, before scope and bad cells.
@@ -313,28 +357,51 @@ fn test_rows(test: &RowTest, chunk: &Chunk) -> Result<predicate::Truth> {
     };
     Ok(match &test.test {
         Test::Expr(expr) => evaluate(expr.as_ref(), &chunk.batch)?,
-        Test::Unique { keys, nulls_equal, repeated } => {
+        Test::Unique {
+            keys,
+            nulls_equal,
+            repeated,
+        } => {
             let unknown = match nulls_equal {
                 true => None,
                 false => null_rows(&keys_of(keys)?),
             };
             let broken = repeated.as_ref().and_then(|rows| rows.bits(chunk.place, chunk.rows()));
-            predicate::Truth { broken, unknown, fault: None }
+            predicate::Truth {
+                broken,
+                unknown,
+                fault: None,
+            }
         }
         Test::Member { keys, table } => {
             let counts = table.counts(&keys_of(keys)?)?;
-            let unknown = counts.nulls().filter(|nulls| nulls.null_count() > 0).map(|nulls| !nulls.inner());
+            let unknown = counts
+                .nulls()
+                .filter(|nulls| nulls.null_count() > 0)
+                .map(|nulls| !nulls.inner());
             let broken = BooleanBuffer::collect_bool(counts.len(), |at| counts.is_valid(at) && counts.value(at) == 0);
-            predicate::Truth { broken: (broken.count_set_bits() > 0).then_some(broken), unknown, fault: None }
+            predicate::Truth {
+                broken: (broken.count_set_bits() > 0).then_some(broken),
+                unknown,
+                fault: None,
+            }
         }
         Test::Cell(column) => {
             let broken = chunk.bad_cells_of(*column).map(|cells| cells.bad.clone());
             let unknown = chunk.bad_lines.as_ref().map(|lines| lines.bad.clone());
-            predicate::Truth { broken, unknown, fault: None }
+            predicate::Truth {
+                broken,
+                unknown,
+                fault: None,
+            }
         }
         Test::Line => {
             let broken = chunk.bad_lines.as_ref().map(|lines| lines.bad.clone());
-            predicate::Truth { broken, unknown: None, fault: None }
+            predicate::Truth {
+                broken,
+                unknown: None,
+                fault: None,
+            }
         }
     })
 }
@@ -366,8 +433,10 @@ fn merge(program: &Program, tasks: Vec<Task>, slots: &Slots, options: PassOption
             mine.push(theirs);
         }
     }
-    let mut keys: Vec<KeyResult> =
-        collectors.into_iter().map(|collectors| resolve(collectors, slots)).collect::<Result<_>>()?;
+    let mut keys: Vec<KeyResult> = collectors
+        .into_iter()
+        .map(|collectors| resolve(collectors, slots))
+        .collect::<Result<_>>()?;
     add_repeated(program, &mut whole, &mut keys);
     let tally = |tally: Tally| tally.rows.map_or(tally.count, |rows| rows.len());
     Ok(Measured {
@@ -384,7 +453,9 @@ fn merge(program: &Program, tasks: Vec<Task>, slots: &Slots, options: PassOption
 /// Adds the rows with repeated keys, which only the end of the pass knows.
 fn add_repeated(program: &Program, whole: &mut Task, keys: &mut [KeyResult]) {
     for (position, test) in program.rows.iter().enumerate() {
-        let Some(key) = program.unique_keys.get(&test.slot) else { continue };
+        let Some(key) = program.unique_keys.get(&test.slot) else {
+            continue;
+        };
         let repeated = &keys[*key].repeated;
         whole.row_counts[position].broken += repeated.len();
         if test.weighs

@@ -70,9 +70,16 @@ pub(crate) enum Test {
     /// An expression that is true where the promise is kept.
     Expr(Arc<dyn PhysicalExpr>),
     /// Keys that no other row has: the rows that break it come from an earlier pass, or are added after this one.
-    Unique { keys: Vec<Arc<dyn PhysicalExpr>>, nulls_equal: bool, repeated: Option<Arc<RowSet>> },
+    Unique {
+        keys: Vec<Arc<dyn PhysicalExpr>>,
+        nulls_equal: bool,
+        repeated: Option<Arc<RowSet>>,
+    },
     /// Keys that another table has.
-    Member { keys: Vec<Arc<dyn PhysicalExpr>>, table: Arc<KeyTable> },
+    Member {
+        keys: Vec<Arc<dyn PhysicalExpr>>,
+        table: Arc<KeyTable>,
+    },
     /// A cell that parsed.
     Cell(usize),
     /// A line that has the shape of a row.
@@ -104,7 +111,11 @@ impl MeasureKind {
     pub(crate) fn accumulator(&self) -> Result<Accumulator> {
         Ok(match self {
             MeasureKind::Rows => Accumulator::Rows(0),
-            MeasureKind::Matches => Accumulator::Matches { matched: 0, unknown: 0, rows: 0 },
+            MeasureKind::Matches => Accumulator::Matches {
+                matched: 0,
+                unknown: 0,
+                rows: 0,
+            },
             MeasureKind::Extremes => Accumulator::Extremes(Extremes::default()),
             MeasureKind::Moments => Accumulator::Moments(Box::<MomentSums>::default()),
             MeasureKind::Ranked(data_type) => Accumulator::Ranked(RankedValues::new(data_type)),
@@ -237,7 +248,9 @@ impl<'a> ProgramBuilder<'a> {
 
     fn try_add_row(&mut self, index: usize, repeated: Option<Arc<RowSet>>) -> Result<()> {
         let slot = &self.slots[index];
-        let Ok(Bound::Row(row)) = &slot.bound.bound else { return Ok(()) };
+        let Ok(Bound::Row(row)) = &slot.bound.bound else {
+            return Ok(());
+        };
         let test = match &row.holds {
             Holds::Expr(expr) => Test::Expr(compile(expr, &self.program.schema)?),
             Holds::Unique { keys, nulls_equal } => {
@@ -245,12 +258,19 @@ impl<'a> ProgramBuilder<'a> {
                     let key = self.keys(keys, *nulls_equal, slot)?;
                     self.program.unique_keys.insert(index, key);
                 }
-                Test::Unique { keys: self.compile_all(keys)?, nulls_equal: *nulls_equal, repeated }
+                Test::Unique {
+                    keys: self.compile_all(keys)?,
+                    nulls_equal: *nulls_equal,
+                    repeated,
+                }
             }
             Holds::Member { keys, of } => {
                 let table = self.tables.get(&(of.clone(), index)).cloned();
                 let table = table.ok_or_else(|| Error::internal("the referenced table was not loaded"))?;
-                Test::Member { keys: self.compile_all(keys)?, table }
+                Test::Member {
+                    keys: self.compile_all(keys)?,
+                    table,
+                }
             }
             Holds::CellParses { column } => Test::Cell(self.program.schema.index_of(column)?),
             Holds::LineParses => Test::Line,
@@ -298,7 +318,9 @@ impl<'a> ProgramBuilder<'a> {
 
     fn try_add_table(&mut self, index: usize, known: Vec<Option<comporta_rules::MeasureValue>>) -> Result<()> {
         let slot = &self.slots[index];
-        let Ok(Bound::Table(table)) = &slot.bound.bound else { return Ok(()) };
+        let Ok(Bound::Table(table)) = &slot.bound.bound else {
+            return Ok(());
+        };
         if !slot.bound.group_by.is_empty() {
             return self.add_groups(index, &table.measures);
         }
@@ -323,7 +345,12 @@ impl<'a> ProgramBuilder<'a> {
             tests.push(self.measure_test(measure, index)?);
         }
         let schema = datafusion::common::DFSchema::try_from(self.program.schema.as_ref().clone())?;
-        let types = slot.bound.group_by.iter().map(|expr| expr.get_type(&schema)).collect::<Result<_, _>>()?;
+        let types = slot
+            .bound
+            .group_by
+            .iter()
+            .map(|expr| expr.get_type(&schema))
+            .collect::<Result<_, _>>()?;
         let group = GroupTest {
             slot: index,
             group_by: self.compile_all(&slot.bound.group_by)?,
@@ -354,7 +381,10 @@ impl<'a> ProgramBuilder<'a> {
         let slot = &self.slots[index];
         let schema = datafusion::common::DFSchema::try_from(self.program.schema.as_ref().clone())?;
         let types = |exprs: &[Expr]| -> Result<Vec<DataType>> {
-            Ok(exprs.iter().map(|expr| expr.get_type(&schema)).collect::<Result<_, _>>()?)
+            Ok(exprs
+                .iter()
+                .map(|expr| expr.get_type(&schema))
+                .collect::<Result<_, _>>()?)
         };
         let (inputs, kind) = match measure {
             Measure::Rows => (Vec::new(), MeasureKind::Rows),
@@ -365,13 +395,23 @@ impl<'a> ProgramBuilder<'a> {
                 let data_type = expr.get_type(&schema)?;
                 (vec![expr.clone()], MeasureKind::Ranked(data_type))
             }
-            Measure::Keys { keys, nulls_equal } => {
-                (keys.clone(), MeasureKind::Keys { types: types(keys)?, nulls_equal: *nulls_equal })
-            }
+            Measure::Keys { keys, nulls_equal } => (
+                keys.clone(),
+                MeasureKind::Keys {
+                    types: types(keys)?,
+                    nulls_equal: *nulls_equal,
+                },
+            ),
             Measure::Join { keys, with } => {
                 let table = self.tables.get(&(with.clone(), index)).cloned();
                 let table = table.ok_or_else(|| Error::internal("the other table was not loaded"))?;
-                (keys.clone(), MeasureKind::Join { types: types(keys)?, table })
+                (
+                    keys.clone(),
+                    MeasureKind::Join {
+                        types: types(keys)?,
+                        table,
+                    },
+                )
             }
             Measure::ScalarQuery(_) | Measure::FailedRows(_) => {
                 return Err(Error::invalid("a query cannot be grouped; group inside the query"));
@@ -381,16 +421,29 @@ impl<'a> ProgramBuilder<'a> {
             MeasureKind::Rows => Vec::new(),
             _ => self.indices(&slot.bound.columns),
         };
-        Ok(MeasureTest { inputs: self.compile_all(&inputs)?, filter: self.filter(slot)?, columns, kind })
+        Ok(MeasureTest {
+            inputs: self.compile_all(&inputs)?,
+            filter: self.filter(slot)?,
+            columns,
+            kind,
+        })
     }
 
     fn keys(&mut self, keys: &[Expr], nulls_equal: bool, slot: &Slot) -> Result<usize> {
-        let identity = (keys.to_vec(), nulls_equal, slot.bound.filter.clone(), slot.bound.columns.clone());
+        let identity = (
+            keys.to_vec(),
+            nulls_equal,
+            slot.bound.filter.clone(),
+            slot.bound.columns.clone(),
+        );
         if let Some(known) = self.known_keys.get(&identity) {
             return Ok(*known);
         }
         let schema = datafusion::common::DFSchema::try_from(self.program.schema.as_ref().clone())?;
-        let types = keys.iter().map(|expr| expr.get_type(&schema)).collect::<Result<Vec<_>, _>>()?;
+        let types = keys
+            .iter()
+            .map(|expr| expr.get_type(&schema))
+            .collect::<Result<Vec<_>, _>>()?;
         let (limit, used) = &self.memory;
         let space = KeySpace::new(&types, nulls_equal, *limit, used.clone(), self.spill_dir);
         let test = KeyTest {
@@ -405,7 +458,9 @@ impl<'a> ProgramBuilder<'a> {
     }
 
     fn filter(&mut self, slot: &Slot) -> Result<Option<usize>> {
-        let Some(expr) = &slot.bound.filter else { return Ok(None) };
+        let Some(expr) = &slot.bound.filter else {
+            return Ok(None);
+        };
         if let Some(known) = self.known_filters.get(expr) {
             return Ok(Some(*known));
         }
@@ -416,7 +471,10 @@ impl<'a> ProgramBuilder<'a> {
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
-        let filter = Filter { expr: compile(expr, &self.program.schema)?, columns: self.indices(&names) };
+        let filter = Filter {
+            expr: compile(expr, &self.program.schema)?,
+            columns: self.indices(&names),
+        };
         self.program.filters.push(filter);
         self.known_filters.insert(expr.clone(), self.program.filters.len() - 1);
         Ok(Some(self.program.filters.len() - 1))
@@ -427,7 +485,10 @@ impl<'a> ProgramBuilder<'a> {
     }
 
     fn indices(&self, names: &[String]) -> Vec<usize> {
-        names.iter().filter_map(|name| self.program.schema.index_of(name).ok()).collect()
+        names
+            .iter()
+            .filter_map(|name| self.program.schema.index_of(name).ok())
+            .collect()
     }
 }
 
@@ -460,7 +521,11 @@ pub(crate) fn bad_rows(chunk: &Chunk, columns: &[usize]) -> Option<BooleanBuffer
         .iter()
         .filter(|cells| columns.contains(&cells.column))
         .fold(None, |bad, cells| or(bad, Some(cells.bad.clone())));
-    let lines = chunk.bad_lines.as_ref().filter(|_| !columns.is_empty()).map(|lines| lines.bad.clone());
+    let lines = chunk
+        .bad_lines
+        .as_ref()
+        .filter(|_| !columns.is_empty())
+        .map(|lines| lines.bad.clone());
     or(cells, lines)
 }
 

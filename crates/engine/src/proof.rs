@@ -1,10 +1,10 @@
 //! What statistics of files prove without reading rows: counts, nulls, bounds of exact types (issue: speed).
 //! Only exact statistics are here at all; anything this module does not recognise is simply measured.
 
+use crate::program::Slot;
 use crate::world::{ColumnStatistics, Statistics};
 use arrow::datatypes::Schema;
 use comporta_rules::{Bound, Holds, Measure, MeasureValue};
-use crate::program::Slot;
 use datafusion::logical_expr::{Expr, Operator};
 use datafusion::scalar::ScalarValue;
 use std::cmp::Ordering;
@@ -14,7 +14,9 @@ pub(crate) fn row_check(slot: &Slot, schema: &Schema, statistics: &Statistics) -
     if slot.bound.filter.is_some() || slot.check.attributes.nulls == comporta_contract::NullPolicy::Violate {
         return None;
     }
-    let Ok(Bound::Row(row)) = &slot.bound.bound else { return None };
+    let Ok(Bound::Row(row)) = &slot.bound.bound else {
+        return None;
+    };
     match &row.holds {
         Holds::Expr(expr) => holds_everywhere(expr, schema, statistics),
         _ => None,
@@ -22,7 +24,12 @@ pub(crate) fn row_check(slot: &Slot, schema: &Schema, statistics: &Statistics) -
 }
 
 /// The value of a measure that statistics know.
-pub(crate) fn measure(measure: &Measure, slot: &Slot, schema: &Schema, statistics: &Statistics) -> Option<MeasureValue> {
+pub(crate) fn measure(
+    measure: &Measure,
+    slot: &Slot,
+    schema: &Schema,
+    statistics: &Statistics,
+) -> Option<MeasureValue> {
     if slot.bound.filter.is_some() || !slot.bound.group_by.is_empty() {
         return None;
     }
@@ -31,16 +38,28 @@ pub(crate) fn measure(measure: &Measure, slot: &Slot, schema: &Schema, statistic
         Measure::Rows => Some(MeasureValue::Count(rows)),
         Measure::Matches(Expr::IsNull(inner)) => {
             let nulls = column(inner, schema, statistics)?.null_count?;
-            Some(MeasureValue::Matches { matched: nulls, unknown: 0, rows })
+            Some(MeasureValue::Matches {
+                matched: nulls,
+                unknown: 0,
+                rows,
+            })
         }
         Measure::Extremes(expr) => {
             let known = column(expr, schema, statistics)?;
             let nulls = known.null_count?;
             if nulls == rows {
-                return Some(MeasureValue::Extremes { min: None, max: None, nan_count: 0 });
+                return Some(MeasureValue::Extremes {
+                    min: None,
+                    max: None,
+                    nan_count: 0,
+                });
             }
             let (min, max) = (known.min.clone()?, known.max.clone()?);
-            Some(MeasureValue::Extremes { min: Some(min), max: Some(max), nan_count: 0 })
+            Some(MeasureValue::Extremes {
+                min: Some(min),
+                max: Some(max),
+                nan_count: 0,
+            })
         }
         _ => None,
     }
@@ -58,7 +77,9 @@ fn holds_everywhere(expr: &Expr, schema: &Schema, statistics: &Statistics) -> Op
             (same || (left == 0 && right == 0)).then_some(left.max(right))
         }
         Expr::BinaryExpr(binary) => {
-            let Expr::Literal(bound, _) = binary.right.as_ref() else { return None };
+            let Expr::Literal(bound, _) = binary.right.as_ref() else {
+                return None;
+            };
             let known = column(&binary.left, schema, statistics)?;
             let nulls = known.null_count?;
             if statistics.rows == Some(nulls) {
@@ -87,7 +108,11 @@ fn compares(operator: Operator, min: &ScalarValue, max: &ScalarValue, bound: &Sc
 }
 
 fn columns_of(expr: &Expr) -> Vec<String> {
-    let mut names: Vec<String> = expr.column_refs().into_iter().map(|column| column.name.clone()).collect();
+    let mut names: Vec<String> = expr
+        .column_refs()
+        .into_iter()
+        .map(|column| column.name.clone())
+        .collect();
     names.sort();
     names
 }
@@ -104,14 +129,24 @@ mod tests {
     use datafusion::prelude::{col, lit};
 
     fn proves(expr: Expr) -> Option<u64> {
-        let schema = Schema::new(vec![Field::new("x", DataType::Int64, true), Field::new("y", DataType::Int64, true)]);
+        let schema = Schema::new(vec![
+            Field::new("x", DataType::Int64, true),
+            Field::new("y", DataType::Int64, true),
+        ]);
         let known = |nulls, min: i64, max: i64| ColumnStatistics {
             null_count: Some(nulls),
             min: Some(min.into()),
             max: Some(max.into()),
         };
         let columns = [(0, known(0, 1, 9)), (1, known(3, -1, 5))].into_iter().collect();
-        holds_everywhere(&expr, &schema, &Statistics { rows: Some(10), columns })
+        holds_everywhere(
+            &expr,
+            &schema,
+            &Statistics {
+                rows: Some(10),
+                columns,
+            },
+        )
     }
 
     #[test]
@@ -121,7 +156,10 @@ mod tests {
         assert_eq!(proves(col("x").gt_eq(lit(1i64))), Some(0));
         assert_eq!(proves(col("x").gt(lit(1i64))), None);
         assert_eq!(proves(col("y").lt_eq(lit(5i64))), Some(3));
-        assert_eq!(proves(col("y").gt_eq(lit(-1i64)).and(col("y").lt_eq(lit(5i64)))), Some(3));
+        assert_eq!(
+            proves(col("y").gt_eq(lit(-1i64)).and(col("y").lt_eq(lit(5i64)))),
+            Some(3)
+        );
         assert_eq!(proves(col("x").gt_eq(lit(1i64)).and(col("y").lt_eq(lit(5i64)))), None);
         assert_eq!(proves((col("x") + lit(1i64)).gt_eq(lit(1i64))), None);
     }

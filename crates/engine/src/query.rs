@@ -36,7 +36,9 @@ pub(crate) async fn run_queries(
 ) -> HashMap<(usize, usize), MeasureValue> {
     let mut values = HashMap::new();
     for (index, slot) in slots.iter().enumerate() {
-        let Ok(Bound::Table(table)) = &slot.bound.bound else { continue };
+        let Ok(Bound::Table(table)) = &slot.bound.bound else {
+            continue;
+        };
         for (position, measure) in table.measures.iter().enumerate() {
             let (text, scalar) = match measure {
                 Measure::ScalarQuery(text) => (text, true),
@@ -47,7 +49,10 @@ pub(crate) async fn run_queries(
                 Ok(session) => run_query(&session, text, scalar).await,
                 Err(error) => Err(error),
             };
-            values.insert((index, position), found.unwrap_or_else(|error| MeasureValue::Error(error.message)));
+            values.insert(
+                (index, position),
+                found.unwrap_or_else(|error| MeasureValue::Error(error.message)),
+            );
         }
     }
     values
@@ -65,7 +70,11 @@ async fn run_query(session: &Queries, text: &str, scalar: bool) -> Result<Measur
         rows += batch.num_rows() as u64;
     }
     Ok(match scalar {
-        true => MeasureValue::Scalar { rows, columns, value: value.filter(|_| rows == 1 && columns == 1) },
+        true => MeasureValue::Scalar {
+            rows,
+            columns,
+            value: value.filter(|_| rows == 1 && columns == 1),
+        },
         false => MeasureValue::Failures(rows),
     })
 }
@@ -78,7 +87,12 @@ pub(crate) struct Queries {
 }
 
 /// Opens a session over a source.
-pub(crate) async fn session(job: &Job, source: &Arc<dyn Source>, tables: &dyn Tables, spill_dir: &Path) -> Result<Queries> {
+pub(crate) async fn session(
+    job: &Job,
+    source: &Arc<dyn Source>,
+    tables: &dyn Tables,
+    spill_dir: &Path,
+) -> Result<Queries> {
     let mut config = SessionConfig::new()
         .with_target_partitions(job.parallelism.max(1))
         .with_information_schema(false)
@@ -94,15 +108,31 @@ pub(crate) async fn session(job: &Job, source: &Arc<dyn Source>, tables: &dyn Ta
         .build_arc()?;
     let context = SessionContext::new_with_config_rt(config, runtime);
     let mut columns = BTreeMap::new();
-    context.register_table("batch", Arc::new(BatchTable { source: source.clone(), parallelism: job.parallelism }))?;
+    context.register_table(
+        "batch",
+        Arc::new(BatchTable {
+            source: source.clone(),
+            parallelism: job.parallelism,
+        }),
+    )?;
     for name in &job.surroundings.tables {
         // A table that cannot be opened is an error of the queries that name it, not of the others.
         if let Ok(table) = tables.open(name).await {
             columns.insert(name.clone(), names_of(&table.schema()));
-            context.register_table(name.as_str(), Arc::new(BatchTable { source: table, parallelism: job.parallelism }))?;
+            context.register_table(
+                name.as_str(),
+                Arc::new(BatchTable {
+                    source: table,
+                    parallelism: job.parallelism,
+                }),
+            )?;
         }
     }
-    Ok(Queries { context, columns, batch: names_of(&source.schema()) })
+    Ok(Queries {
+        context,
+        columns,
+        batch: names_of(&source.schema()),
+    })
 }
 
 fn names_of(schema: &SchemaRef) -> Vec<String> {
@@ -115,7 +145,10 @@ impl Queries {
         let batch: Vec<&str> = self.batch.iter().map(String::as_str).collect();
         let prepared = comporta_rules::sql::prepare_query(text, &batch, &self.columns)
             .map_err(|error| Error::new(ErrorKind::Invalid, error.message))?;
-        let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        let options = SQLOptions::new()
+            .with_allow_ddl(false)
+            .with_allow_dml(false)
+            .with_allow_statements(false);
         let frame = self.context.sql_with_options(&prepared, options).await.map_err(plain)?;
         frame.execute_stream().await.map_err(plain)
     }
@@ -157,9 +190,17 @@ impl TableProvider for BatchTable {
         let all: Vec<usize> = (0..self.source.schema().fields().len()).collect();
         let projection = projection.cloned().unwrap_or(all);
         let schema = Arc::new(self.source.schema().project(&projection)?);
-        let request = ScanRequest { projection, parallelism: self.parallelism.max(1), raw: false };
+        let request = ScanRequest {
+            projection,
+            parallelism: self.parallelism.max(1),
+            raw: false,
+        };
         // One partition that starts the scan when it is read; the streams within run side by side.
-        let partition = Arc::new(SourcePartition { source: self.source.clone(), request, schema: schema.clone() });
+        let partition = Arc::new(SourcePartition {
+            source: self.source.clone(),
+            request,
+            schema: schema.clone(),
+        });
         let plan = StreamingTableExec::try_new(schema, vec![partition], None, [], false, limit)?;
         Ok(Arc::new(plan))
     }

@@ -75,7 +75,11 @@ async fn load_one(
         Reference::Values(rows) => return of_values(&ours, rows),
     };
     if columns.len() != ours.len() {
-        return Err(Error::invalid(format!("{} columns refer to {} of `{name}`", ours.len(), columns.len())));
+        return Err(Error::invalid(format!(
+            "{} columns refer to {} of `{name}`",
+            ours.len(),
+            columns.len()
+        )));
     }
     let theirs = source.schema();
     let names: Vec<&str> = theirs.fields().iter().map(|field| field.name().as_str()).collect();
@@ -97,7 +101,14 @@ async fn load_one(
         types.push(common);
     }
     let mut table = KeyTable::new(&types)?;
-    for mut stream in source.scan(ScanRequest { projection, parallelism, raw: false }).await? {
+    for mut stream in source
+        .scan(ScanRequest {
+            projection,
+            parallelism,
+            raw: false,
+        })
+        .await?
+    {
         while let Some(chunk) = stream.next().await {
             table.add(chunk?.batch.columns())?;
         }
@@ -109,8 +120,7 @@ async fn load_one(
 fn of_values(types: &[DataType], rows: &[Vec<Literal>]) -> Result<KeyTable> {
     let nothing = BTreeSet::new();
     let schema = Schema::empty();
-    let scope =
-        comporta_rules::Scope::new(&schema, chrono_tz::UTC, chrono::DateTime::UNIX_EPOCH, &nothing, &[]);
+    let scope = comporta_rules::Scope::new(&schema, chrono_tz::UTC, chrono::DateTime::UNIX_EPOCH, &nothing, &[]);
     let types: Vec<DataType> = types.iter().map(|ty| value_type(ty).clone()).collect();
     let mut columns: Vec<Vec<ScalarValue>> = types.iter().map(|_| Vec::new()).collect();
     for row in rows {
@@ -120,8 +130,13 @@ fn of_values(types: &[DataType], rows: &[Vec<Literal>]) -> Result<KeyTable> {
             .map(|(literal, ty)| member(ty, literal, &scope).map_err(|error| Error::invalid(error.message)))
             .collect::<Result<_>>()?;
         // A value that no cell of the type can hold is referred to by nobody.
-        let Some(values) = values.into_iter().collect::<Option<Vec<_>>>() else { continue };
-        columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+        let Some(values) = values.into_iter().collect::<Option<Vec<_>>>() else {
+            continue;
+        };
+        columns
+            .iter_mut()
+            .zip(values)
+            .for_each(|(column, value)| column.push(value));
     }
     let arrays: Vec<ArrayRef> = columns
         .into_iter()
@@ -141,7 +156,9 @@ fn common_type(one: &DataType, other: &DataType) -> Option<DataType> {
     let (one, other) = (value_type(one), value_type(other));
     let is_text = |ty: &DataType| matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let digits = |ty: &DataType| match ty {
-        DataType::Decimal32(p, s) | DataType::Decimal64(p, s) | DataType::Decimal128(p, s) => Some((i16::from(*p), i16::from(*s))),
+        DataType::Decimal32(p, s) | DataType::Decimal64(p, s) | DataType::Decimal128(p, s) => {
+            Some((i16::from(*p), i16::from(*s)))
+        }
         ty if ty.is_integer() => Some((20, 0)),
         _ => None,
     };
@@ -149,7 +166,9 @@ fn common_type(one: &DataType, other: &DataType) -> Option<DataType> {
         (DataType::Null, ty) | (ty, DataType::Null) => Some(ty.clone()),
         (one, other) if one == other => Some(one.clone()),
         (one, other) if is_text(one) && is_text(other) => Some(DataType::Utf8),
-        (DataType::UInt64, other) | (other, DataType::UInt64) if other.is_integer() => Some(DataType::Decimal128(20, 0)),
+        (DataType::UInt64, other) | (other, DataType::UInt64) if other.is_integer() => {
+            Some(DataType::Decimal128(20, 0))
+        }
         (one, other) if one.is_integer() && other.is_integer() => Some(DataType::Int64),
         (one, other) if is_decimal(one) || is_decimal(other) => {
             let ((p, s), (q, t)) = (digits(one)?, digits(other)?);
@@ -159,9 +178,9 @@ fn common_type(one: &DataType, other: &DataType) -> Option<DataType> {
         }
         (DataType::Float32, DataType::Float64) | (DataType::Float64, DataType::Float32) => Some(DataType::Float64),
         (DataType::Date32 | DataType::Date64, DataType::Date32 | DataType::Date64) => Some(DataType::Date32),
-        (DataType::Timestamp(_, zone), DataType::Timestamp(_, other)) if zone.is_some() == other.is_some() => {
-            Some(DataType::Timestamp(arrow::datatypes::TimeUnit::Nanosecond, zone.clone()))
-        }
+        (DataType::Timestamp(_, zone), DataType::Timestamp(_, other)) if zone.is_some() == other.is_some() => Some(
+            DataType::Timestamp(arrow::datatypes::TimeUnit::Nanosecond, zone.clone()),
+        ),
         _ => None,
     }
 }

@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A set of rows by file and row.
 #[derive(Debug, Clone, Default)]
-pub struct RowSet {
+pub(crate) struct RowSet {
     /// Per file the bits of its rows, from row 1.
     sources: Vec<Vec<u64>>,
 }
 
 impl RowSet {
     /// Adds the rows of a chunk whose bits are set.
-    pub fn add(&mut self, place: Place, bits: &BooleanBuffer) {
+    pub(crate) fn add(&mut self, place: Place, bits: &BooleanBuffer) {
         for offset in bits.set_indices() {
             self.insert(place.source, place.first_row + offset as u64);
         }
     }
 
     /// Adds a row.
-    pub fn insert(&mut self, source: u32, row: u64) {
+    pub(crate) fn insert(&mut self, source: u32, row: u64) {
         let source = source as usize;
         if self.sources.len() <= source {
             self.sources.resize(source + 1, Vec::new());
@@ -34,7 +34,7 @@ impl RowSet {
     }
 
     /// Adds all rows of another set.
-    pub fn union(&mut self, other: &RowSet) {
+    pub(crate) fn union(&mut self, other: &RowSet) {
         if self.sources.len() < other.sources.len() {
             self.sources.resize(other.sources.len(), Vec::new());
         }
@@ -49,7 +49,7 @@ impl RowSet {
     }
 
     /// How many rows there are.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.sources
             .iter()
             .flatten()
@@ -58,12 +58,13 @@ impl RowSet {
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.sources.iter().flatten().all(|word| *word == 0)
     }
 
     /// The bits of a run of rows; `None` if none is set.
-    pub fn bits(&self, place: Place, rows: usize) -> Option<BooleanBuffer> {
+    pub(crate) fn bits(&self, place: Place, rows: usize) -> Option<BooleanBuffer> {
         let words = self.sources.get(place.source as usize)?;
         let start = (place.first_row - 1) as usize;
         let bit = |at: usize| words.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
@@ -78,7 +79,7 @@ impl RowSet {
     }
 
     /// The first rows in order of place.
-    pub fn first(&self, count: usize) -> Vec<(u32, u64)> {
+    pub(crate) fn first(&self, count: usize) -> Vec<(u32, u64)> {
         let mut found = Vec::new();
         for (source, words) in self.sources.iter().enumerate() {
             for (index, word) in words.iter().enumerate().filter(|(_, word)| **word != 0) {
@@ -99,24 +100,24 @@ impl RowSet {
 /// Hands out short row numbers during a scan whose files' lengths are not known yet, and remembers which
 /// rows they stand for.
 #[derive(Debug, Default)]
-pub struct Slots {
+pub(crate) struct Slots {
     next: AtomicU32,
 }
 
 /// A run of short row numbers and the place of its first row.
 #[derive(Debug, Clone, Copy)]
-pub struct SlotRun {
+pub(crate) struct SlotRun {
     /// First short number.
-    pub base: u32,
+    pub(crate) base: u32,
     /// Place of the first row.
-    pub place: Place,
+    pub(crate) place: Place,
     /// How many rows.
-    pub rows: u32,
+    pub(crate) rows: u32,
 }
 
 impl Slots {
     /// Numbers the rows of a chunk. `None` when all 32 bits are used up.
-    pub fn take(&self, place: Place, rows: usize) -> Option<SlotRun> {
+    pub(crate) fn take(&self, place: Place, rows: usize) -> Option<SlotRun> {
         let rows = u32::try_from(rows).ok()?;
         let base = self
             .next
@@ -126,13 +127,13 @@ impl Slots {
     }
 
     /// How many numbers were handed out.
-    pub fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.next.load(Ordering::Relaxed)
     }
 }
 
 /// Bits by short row number, translated into rows.
-pub fn rows_of(bits: &[u64], runs: &[SlotRun]) -> RowSet {
+pub(crate) fn rows_of(bits: &[u64], runs: &[SlotRun]) -> RowSet {
     let mut rows = RowSet::default();
     for run in runs {
         let (start, end) = (run.base as usize, run.base as usize + run.rows as usize);

@@ -34,12 +34,18 @@ impl Shown {
     pub(crate) fn row(&self, slot: usize, chunk: &Chunk, row: usize) -> IndexMap<String, Value> {
         let mut shown = IndexMap::new();
         for name in &self.columns[slot] {
-            let Ok(column) = chunk.batch.schema_ref().index_of(name) else { continue };
+            let Ok(column) = chunk.batch.schema_ref().index_of(name) else {
+                continue;
+            };
             shown.insert(name.clone(), self.cell(chunk, column, name, row));
         }
         if let Some(lines) = chunk.bad_lines.as_ref().filter(|lines| lines.bad.value(row)) {
             shown.clear();
-            let line = if self.masked.is_empty() { clipped(lines.raw.value(row)) } else { MASK.to_string() };
+            let line = if self.masked.is_empty() {
+                clipped(lines.raw.value(row))
+            } else {
+                MASK.to_string()
+            };
             shown.insert("line".into(), line.into());
         }
         shown

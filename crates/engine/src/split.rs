@@ -75,8 +75,12 @@ impl Split {
             .iter()
             .map(|test| {
                 let slot = &slots[test.slot];
-                let columns =
-                    slot.bound.columns.iter().filter_map(|name| source_schema.index_of(name).ok()).collect();
+                let columns = slot
+                    .bound
+                    .columns
+                    .iter()
+                    .filter_map(|name| source_schema.index_of(name).ok())
+                    .collect();
                 Reason {
                     check_id: slot.bound.id.clone(),
                     rule: slot.check.definition.name.to_string(),
@@ -93,7 +97,9 @@ impl Split {
         Split {
             reasons,
             schema: quarantine_schema(source_schema, parsed),
-            as_text: (0..source_schema.fields().len()).map(|index| parsed.contains(&index)).collect(),
+            as_text: (0..source_schema.fields().len())
+                .map(|index| parsed.contains(&index))
+                .collect(),
             names: names.to_vec(),
             marks,
             counts: SplitCounts::default(),
@@ -137,7 +143,8 @@ impl Split {
         }
         let name = self.names.get(chunk.place.source as usize).map(String::as_str);
         let sources = StringArray::from(vec![name; indices.len()]);
-        let rows = UInt64Array::from_iter_values(indices.values().iter().map(|at| chunk.place.first_row + u64::from(*at)));
+        let rows =
+            UInt64Array::from_iter_values(indices.values().iter().map(|at| chunk.place.first_row + u64::from(*at)));
         Ok((Arc::new(sources), Arc::new(rows)))
     }
 
@@ -165,10 +172,18 @@ impl Split {
             }
             offsets.push(count);
         }
-        let arrays: Vec<ArrayRef> = builders.iter_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef).collect();
+        let arrays: Vec<ArrayRef> = builders
+            .iter_mut()
+            .map(|builder| Arc::new(builder.finish()) as ArrayRef)
+            .collect();
         let entries = StructArray::new(reason_fields(), arrays, None);
         let item = Arc::new(Field::new("item", DataType::Struct(reason_fields()), true));
-        Ok(Arc::new(ListArray::new(item, OffsetBuffer::new(offsets.into()), Arc::new(entries), None)))
+        Ok(Arc::new(ListArray::new(
+            item,
+            OffsetBuffer::new(offsets.into()),
+            Arc::new(entries),
+            None,
+        )))
     }
 }
 
@@ -187,14 +202,22 @@ fn value_of(chunk: &Chunk, columns: &[usize], row: usize) -> Option<String> {
     match columns {
         [] => None,
         [one] => cell(*one),
-        several => Some(several.iter().map(|column| cell(*column).unwrap_or_else(|| "null".into())).collect::<Vec<_>>().join(", ")),
+        several => Some(
+            several
+                .iter()
+                .map(|column| cell(*column).unwrap_or_else(|| "null".into()))
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
     }
 }
 
 /// A parsed column as text, with the raw text of cells that did not parse in its place.
 fn as_read(chunk: &Chunk, column: usize, taken: &ArrayRef, indices: &UInt32Array) -> Result<ArrayRef> {
     let text = arrow::compute::cast(taken, &DataType::Utf8)?;
-    let Some(cells) = chunk.bad_cells_of(column) else { return Ok(text) };
+    let Some(cells) = chunk.bad_cells_of(column) else {
+        return Ok(text);
+    };
     let text = text.as_string::<i32>();
     let read = indices.values().iter().enumerate().map(|(position, at)| {
         let at = *at as usize;
@@ -229,12 +252,23 @@ pub(crate) fn quarantine_schema(source: &SchemaRef, parsed: &[usize]) -> SchemaR
         .collect();
     let item = Field::new("item", DataType::Struct(reason_fields()), true);
     fields.push(Field::new("_reasons", DataType::List(Arc::new(item)), true));
-    for name in ["_run_id", "_pipeline", "_unit", "_contract_version", "_rules_digest", "_source"] {
+    for name in [
+        "_run_id",
+        "_pipeline",
+        "_unit",
+        "_contract_version",
+        "_rules_digest",
+        "_source",
+    ] {
         fields.push(Field::new(name, DataType::Utf8, true));
     }
     fields.push(Field::new("_source_row", DataType::UInt64, true));
     for name in ["_ingested_at", "_quarantined_at"] {
-        fields.push(Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), true));
+        fields.push(Field::new(
+            name,
+            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            true,
+        ));
     }
     Arc::new(Schema::new(fields))
 }
@@ -257,7 +291,10 @@ impl SplitSink {
 
     async fn route(&mut self, chunk: &Chunk, judged: &Judged) -> Result<()> {
         let Some(aside) = &judged.aside else {
-            self.split.counts.valid.fetch_add(chunk.rows() as u64, Ordering::Relaxed);
+            self.split
+                .counts
+                .valid
+                .fetch_add(chunk.rows() as u64, Ordering::Relaxed);
             if let Some(writer) = &mut self.valid {
                 writer.write(chunk.batch.clone()).await?;
             }
@@ -265,12 +302,17 @@ impl SplitSink {
         };
         let rejected = aside.count_set_bits();
         self.split.counts.aside.fetch_add(rejected as u64, Ordering::Relaxed);
-        self.split.counts.valid.fetch_add((chunk.rows() - rejected) as u64, Ordering::Relaxed);
+        self.split
+            .counts
+            .valid
+            .fetch_add((chunk.rows() - rejected) as u64, Ordering::Relaxed);
         if let Some(writer) = &mut self.valid
             && rejected < chunk.rows()
         {
             let kept = BooleanArray::new(!aside, None);
-            writer.write(arrow::compute::filter_record_batch(&chunk.batch, &kept)?).await?;
+            writer
+                .write(arrow::compute::filter_record_batch(&chunk.batch, &kept)?)
+                .await?;
         }
         if let Some(writer) = &mut self.aside {
             writer.write(self.split.rejected(chunk, judged, aside)?).await?;

@@ -158,13 +158,25 @@ pub struct RunIntent {
     pub started_at: DateTime<Utc>,
 }
 
+/// A run that began and did not end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unfinished {
+    /// What it was about to do.
+    pub intent: RunIntent,
+    /// Its report, if it came as far as publishing.
+    pub report: Option<Report>,
+}
+
 /// What remembers runs.
 pub trait RunStore: fmt::Debug + Send + Sync {
     /// The run of this pipeline and unit that began and did not end, if any. The caller holds the
     /// pipeline's lock, so such a run is dead.
-    fn unfinished<'a>(&'a self, pipeline: &'a str, unit: &'a str) -> BoxFuture<'a, Result<Option<RunIntent>>>;
+    fn unfinished<'a>(&'a self, pipeline: &'a str, unit: &'a str) -> BoxFuture<'a, Result<Option<Unfinished>>>;
     /// Records that a run begins.
     fn begin<'a>(&'a self, intent: &'a RunIntent) -> BoxFuture<'a, Result<()>>;
+    /// Keeps the report that will be true once the commit that follows succeeds, so that a run which dies
+    /// right after it can still be recorded.
+    fn publishing<'a>(&'a self, report: &'a Report) -> BoxFuture<'a, Result<()>>;
     /// Records how a run ended.
     fn finish<'a>(&'a self, report: &'a Report) -> BoxFuture<'a, Result<()>>;
     /// Records that a run ended without a report.

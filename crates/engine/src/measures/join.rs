@@ -19,7 +19,12 @@ pub(crate) struct JoinSums {
 
 impl JoinSums {
     pub(crate) fn new(types: &[DataType], table: Arc<KeyTable>) -> Result<Self> {
-        Ok(JoinSums { table, keys: GroupedKeys::new(types, false)?, unmatched: 0, most_right: 0 })
+        Ok(JoinSums {
+            table,
+            keys: GroupedKeys::new(types, false)?,
+            unmatched: 0,
+            most_right: 0,
+        })
     }
 
     pub(crate) fn add(&mut self, columns: &[ArrayRef]) -> Result<()> {

@@ -64,8 +64,10 @@ impl Accumulator {
                 keys.add(&values)?;
             }
             Accumulator::Join(join) => {
-                let values: Vec<ArrayRef> =
-                    values.iter().map(|column| kept(column, scope, bad)).collect::<Result<_>>()?;
+                let values: Vec<ArrayRef> = values
+                    .iter()
+                    .map(|column| kept(column, scope, bad))
+                    .collect::<Result<_>>()?;
                 join.add(&values)?;
             }
         }
