@@ -1,1 +1,3 @@
+//! Tables and files: reading them, and making rows visible in one step.
 
+pub mod write;
