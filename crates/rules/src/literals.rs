@@ -227,10 +227,29 @@ fn floating(column: &Column, ty: &DataType, operator: Operator, bound: &BigDecim
     let scalar = ScalarValue::Float64(Some(nearest))
         .cast_to(ty)
         .unwrap_or(ScalarValue::Float64(Some(nearest)));
-    let compared = apply(column.expr.clone(), operator, scalar);
+    let compared = match nearest == 0.0 {
+        true => against_zero(&column.expr, ty, operator),
+        false => apply(column.expr.clone(), operator, scalar),
+    };
     match operator {
         Operator::NotEqual => compared,
         _ => compared.and(is_nan(column.expr.clone()).is_not_true()),
+    }
+}
+
+/// The engine orders -0.0 below 0.0; here the two are equal, so each operator takes the zero that lets both of
+/// them through or neither.
+fn against_zero(expr: &Expr, ty: &DataType, operator: Operator) -> Expr {
+    let zero = |sign: f64| {
+        let zero = ScalarValue::Float64(Some(sign * 0.0));
+        zero.cast_to(ty).unwrap_or(zero)
+    };
+    let with = |operator, sign| apply(expr.clone(), operator, zero(sign));
+    match operator {
+        Operator::Equal => with(Operator::GreaterOrEqual, -1.0).and(with(Operator::LessOrEqual, 1.0)),
+        Operator::NotEqual => with(Operator::Less, -1.0).or(with(Operator::Greater, 1.0)),
+        Operator::Less | Operator::GreaterOrEqual => with(operator, -1.0),
+        Operator::LessOrEqual | Operator::Greater => with(operator, 1.0),
     }
 }
 

@@ -12,7 +12,9 @@ macro_rules! rules {
 rules! {
     avg::Avg,
     column_order::ColumnOrder,
+    compare::Compare,
     custom::Custom,
+    event_order::EventOrder,
     expression::Expression,
     freshness::Freshness,
     max::Max,
@@ -28,6 +30,7 @@ rules! {
     sql::Sql,
     stddev::Stddev,
     sum::Sum,
+    sum_of::SumOf,
     unique::Unique,
 }
 

@@ -2,7 +2,9 @@
 
 pub mod avg;
 pub mod column_order;
+pub mod compare;
 pub mod custom;
+pub mod event_order;
 pub mod expression;
 pub mod freshness;
 pub mod max;
@@ -18,4 +20,5 @@ pub mod schema;
 pub mod sql;
 pub mod stddev;
 pub mod sum;
+pub mod sum_of;
 pub mod unique;
