@@ -61,6 +61,7 @@ pub fn check_job(
 ) -> Job {
     let on_fail = document.on_fail.or(settings.on_fail).unwrap_or(Severity::Fail);
     let documents = Documents::from(document);
+    comporta_rules::rules::custom::check_templates(&documents, diagnostics);
     let mut checks = Vec::new();
     for call in &document.rules {
         checks.extend(Check::resolve(call, on_fail, &documents, diagnostics));

@@ -183,3 +183,129 @@ pub(crate) fn values(expr: &dyn PhysicalExpr, batch: &RecordBatch) -> Result<arr
     let value = expr.evaluate(batch).map_err(Error::from)?;
     Ok(value.into_array(batch.num_rows())?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{ArrayRef, Date32Array, Decimal128Array, Float64Array, Int64Array, TimestampMicrosecondArray};
+    use comporta_contract::rules_file::NoIncludes;
+    use comporta_contract::{Diagnostics, RulesFile, Severity, Text};
+    use comporta_rules::check::Surroundings;
+    use comporta_rules::{Bound, Check, Documents, Holds};
+
+    fn batch() -> RecordBatch {
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            (
+                "n",
+                Arc::new(Int64Array::from(vec![
+                    Some(9_007_199_254_740_993),
+                    Some(0),
+                    None,
+                    Some(i64::MAX),
+                ])),
+            ),
+            (
+                "x",
+                Arc::new(Float64Array::from(vec![
+                    9_007_199_254_740_992.0,
+                    -0.0,
+                    f64::NAN,
+                    f64::NAN,
+                ])),
+            ),
+            (
+                "d",
+                Arc::new(
+                    Decimal128Array::from(vec![1999, 0, 1, 2])
+                        .with_precision_and_scale(10, 2)
+                        .unwrap(),
+                ),
+            ),
+            ("day", Arc::new(Date32Array::from(vec![20_455; 4]))),
+            (
+                "at",
+                Arc::new(TimestampMicrosecondArray::from(vec![
+                    Some(1_767_312_000_000_000),
+                    Some(1_767_311_999_999_999),
+                    None,
+                    Some(0),
+                ])),
+            ),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, values)| (name, values, true)))
+            .unwrap()
+    }
+
+    /// One sign per row: `+` holds, `-` is broken, `?` is unknown.
+    fn signs(rule: &str) -> String {
+        let (batch, mut diagnostics) = (batch(), Diagnostics::default());
+        let text = Text::new("rules.yml", format!("- {rule}"));
+        let file = RulesFile::parse(&text, &comporta_rules::names(), &NoIncludes, &mut diagnostics);
+        let checks = Check::resolve(
+            &file.rules[0],
+            Severity::Fail,
+            &Documents::from(&file),
+            &mut diagnostics,
+        );
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let surroundings = Surroundings {
+            timezone: chrono_tz::Tz::UTC,
+            now: chrono::DateTime::from_timestamp(1_767_312_000, 0).unwrap(),
+            future_tolerance_seconds: 300,
+            tables: Default::default(),
+        };
+        let bound = checks[0].bind(&batch.schema(), &surroundings).bound.unwrap();
+        let Bound::Row(check) = bound else {
+            panic!("{rule} judges no rows")
+        };
+        let Holds::Expr(holds) = check.holds else {
+            panic!("{rule} is no expression")
+        };
+        let truth = evaluate(compile(&holds, &batch.schema()).unwrap().as_ref(), &batch).unwrap();
+        let is = |bits: &Option<BooleanBuffer>, row| bits.as_ref().is_some_and(|bits| bits.value(row));
+        (0..batch.num_rows())
+            .map(|row| match (is(&truth.broken, row), is(&truth.unknown, row)) {
+                (true, _) => '-',
+                (_, true) => '?',
+                _ => '+',
+            })
+            .collect()
+    }
+
+    #[test]
+    fn columns_are_compared_by_value_and_nan_satisfies_nothing() {
+        assert_eq!(signs("compare: { left: n, operator: '>', right: x }"), "+-?-");
+        assert_eq!(signs("compare: { left: n, operator: '!=', right: x }"), "+-?-");
+        assert_eq!(
+            signs("compare: { left: x, operator: '!=', right: { value: 1 } }"),
+            "++--"
+        );
+        assert_eq!(signs("event_order: [day, at]"), "+-?-");
+        assert_eq!(signs("event_order: { columns: [day, at], strict: true }"), "--?-");
+        assert_eq!(signs("sum_of: { column: n, columns: [x] }"), "++?-");
+        assert_eq!(signs("sum_of: { column: d, columns: [n] }"), "-+?-");
+    }
+
+    #[test]
+    fn there_is_one_zero_and_expressions_read_the_clock_of_the_run() {
+        assert_eq!(signs("range: { column: x, min: 0 }"), "++--");
+        assert_eq!(
+            signs("compare: { left: x, operator: '<', right: { value: 0 } }"),
+            "----"
+        );
+        assert_eq!(signs("expression: x >= 0"), "++++");
+        assert_eq!(signs("expression: x = 0 or x > 1"), "++++");
+        assert_eq!(signs("expression: at < now()"), "-+?+");
+        assert_eq!(signs("expression: day = current_date and d between 0 and 0.02"), "-+++");
+    }
+
+    #[test]
+    fn a_row_on_which_an_expression_cannot_be_computed_breaks_it() {
+        assert_eq!(signs("expression: n + 1 > 0"), "++?-");
+        assert_eq!(signs("expression: 10 / n > 0"), "--?-");
+        assert_eq!(
+            signs("sql: { failed_rows: SELECT * FROM batch b WHERE b.N > 5 }"),
+            "-+?-"
+        );
+    }
+}
