@@ -413,6 +413,11 @@ impl DeltaStaging {
     }
 
     async fn publish(&mut self, info: &CommitInfo) -> Result<Committed> {
+        if let Some(committed) = self.target.find(&info.run_id)? {
+            // A run that is picked up again after its commit must not add its rows twice.
+            self.discard()?;
+            return Ok(committed);
+        }
         let adds = self.adds(info)?;
         fault::point("write:staged");
         let mut attempt = 1;
