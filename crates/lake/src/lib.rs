@@ -1,3 +1,4 @@
 //! Tables and files: reading them, and making rows visible in one step.
 
+pub mod read;
 pub mod write;

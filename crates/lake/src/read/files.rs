@@ -87,18 +87,31 @@ pub fn find(spec: &SourceSpec, base: &Path) -> Result<Inputs> {
     if places.is_empty() {
         return Err(Error::invalid("no place to read from").hint("name a file, folder or glob"));
     }
-    let mut inputs = Inputs { files: Vec::new(), format: Format::Csv, notes: Vec::new() };
+    let mut inputs = Inputs {
+        files: Vec::new(),
+        format: Format::Csv,
+        notes: Vec::new(),
+    };
     for place in &places {
         find_place(place, base, format, spec, &mut inputs)?;
     }
     let Some(first) = inputs.files.first() else {
-        return Err(Error::new(ErrorKind::NotFound, format!("no files in `{}`", places.join("`, `")))
-            .hint("names that begin with `_` or `.` are passed over"));
+        return Err(
+            Error::new(ErrorKind::NotFound, format!("no files in `{}`", places.join("`, `")))
+                .hint("names that begin with `_` or `.` are passed over"),
+        );
     };
     inputs.format = first.format;
-    if let Some(other) = inputs.files.iter().find(|file| family(file.format) != family(first.format)) {
-        return Err(Error::invalid(format!("`{}` and `{}` are of different formats", first.name, other.name))
-            .hint("name the files of one format by a glob, such as `folder/*.csv`"));
+    if let Some(other) = inputs
+        .files
+        .iter()
+        .find(|file| family(file.format) != family(first.format))
+    {
+        return Err(Error::invalid(format!(
+            "`{}` and `{}` are of different formats",
+            first.name, other.name
+        ))
+        .hint("name the files of one format by a glob, such as `folder/*.csv`"));
     }
     Ok(inputs)
 }
@@ -114,21 +127,17 @@ fn family(format: Format) -> u8 {
     }
 }
 
-fn find_place(
-    place: &str,
-    base: &Path,
-    format: Option<Format>,
-    spec: &SourceSpec,
-    inputs: &mut Inputs,
-) -> Result<()> {
+fn find_place(place: &str, base: &Path, format: Option<Format>, spec: &SourceSpec, inputs: &mut Inputs) -> Result<()> {
     if place == "-" {
         let input = spool(format, spec.compression)?;
         inputs.files.push(input);
         return Ok(());
     }
     if is_remote(place) {
-        return Err(Error::invalid(format!("`{}` is not on the local file system", without_secrets(place)))
-            .hint("a source is either local or in an object store, not both"));
+        return Err(
+            Error::invalid(format!("`{}` is not on the local file system", without_secrets(place)))
+                .hint("a source is either local or in an object store, not both"),
+        );
     }
     let written = place.strip_prefix("file://").unwrap_or(place);
     let path = base.join(written);
@@ -285,7 +294,9 @@ fn decoded(text: &str) -> String {
     let mut at = 0;
     while at < bytes.len() {
         let code = match bytes[at] {
-            b'%' => text.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok()),
+            b'%' => text
+                .get(at + 1..at + 3)
+                .and_then(|hex| u8::from_str_radix(hex, 16).ok()),
             _ => None,
         };
         plain.push(code.unwrap_or(bytes[at]));
@@ -298,17 +309,27 @@ fn decoded(text: &str) -> String {
 fn recognise(input: &mut Input, format: Option<Format>, compression: Option<Compression>) -> Result<()> {
     let mut head = Vec::new();
     let file = File::open(&input.path).map_err(|error| input.failed(error))?;
-    file.take(10).read_to_end(&mut head).map_err(|error| input.failed(error))?;
+    file.take(10)
+        .read_to_end(&mut head)
+        .map_err(|error| input.failed(error))?;
     let lower = input.name.to_lowercase();
     let (stem, by_name) = strip_compression(&lower);
-    input.compression = compression.or_else(|| compression_of(&head)).or(by_name).unwrap_or(Compression::None);
-    input.format = match format.or_else(|| format_of_bytes(&head)).or_else(|| format_of_name(stem)) {
+    input.compression = compression
+        .or_else(|| compression_of(&head))
+        .or(by_name)
+        .unwrap_or(Compression::None);
+    input.format = match format
+        .or_else(|| format_of_bytes(&head))
+        .or_else(|| format_of_name(stem))
+    {
         // `csv: orders.tsv` is still separated by tabs.
         Some(Format::Csv) if format_of_name(stem) == Some(Format::Tsv) => Format::Tsv,
         Some(format) => format,
         None => {
-            return Err(Error::invalid(format!("the format of `{}` cannot be told from its name", input.name))
-                .hint("say `format: csv` (or tsv, json, jsonl, parquet, arrow)"));
+            return Err(
+                Error::invalid(format!("the format of `{}` cannot be told from its name", input.name))
+                    .hint("say `format: csv` (or tsv, json, jsonl, parquet, arrow)"),
+            );
         }
     };
     Ok(())
@@ -405,7 +426,10 @@ mod tests {
     use comporta_contract::source::OneOrMany;
 
     fn spec(place: &str) -> SourceSpec {
-        SourceSpec { path: Some(OneOrMany(vec![place.into()])), ..SourceSpec::default() }
+        SourceSpec {
+            path: Some(OneOrMany(vec![place.into()])),
+            ..SourceSpec::default()
+        }
     }
 
     fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
@@ -432,14 +456,25 @@ mod tests {
         ]);
         let inputs = find(&spec("t"), folder.path()).unwrap();
         assert_eq!(inputs.files.len(), 2);
-        assert_eq!(inputs.files[0].partitions, [("day".into(), Some("2024-01-01".into())), ("city".into(), None)]);
+        assert_eq!(
+            inputs.files[0].partitions,
+            [("day".into(), Some("2024-01-01".into())), ("city".into(), None)]
+        );
         assert_eq!(inputs.files[1].partitions[1].1.as_deref(), Some("São Paulo"));
     }
 
     #[test]
     fn a_glob_stays_in_its_folder_unless_it_has_two_stars() {
-        let folder = folder(&[("d/b.csv", b""), ("d/a.csv", b""), ("d/deep/c.csv", b""), ("d/n.txt", b"")]);
-        assert_eq!(names(&find(&spec("d/*.csv"), folder.path()).unwrap()), ["d/a.csv", "d/b.csv"]);
+        let folder = folder(&[
+            ("d/b.csv", b""),
+            ("d/a.csv", b""),
+            ("d/deep/c.csv", b""),
+            ("d/n.txt", b""),
+        ]);
+        assert_eq!(
+            names(&find(&spec("d/*.csv"), folder.path()).unwrap()),
+            ["d/a.csv", "d/b.csv"]
+        );
         assert_eq!(find(&spec("d/**/*.csv"), folder.path()).unwrap().files.len(), 3);
     }
 
@@ -455,7 +490,12 @@ mod tests {
 
     #[test]
     fn first_bytes_and_extension_tell_format_and_compression() {
-        let folder = folder(&[("a.csv", &[0x1f, 0x8b, 8]), ("b.jsonl.zst", b""), ("c", b"PAR1"), ("d", b"x")]);
+        let folder = folder(&[
+            ("a.csv", &[0x1f, 0x8b, 8]),
+            ("b.jsonl.zst", b""),
+            ("c", b"PAR1"),
+            ("d", b"x"),
+        ]);
         let one = |name: &str| find(&spec(name), folder.path()).map(|inputs| inputs.files[0].clone());
         assert_eq!(one("a.csv").unwrap().compression, Compression::Gzip);
         let lines = one("b.jsonl.zst").unwrap();
@@ -467,7 +507,12 @@ mod tests {
     #[test]
     fn mixed_formats_are_refused() {
         let folder = folder(&[("t/a.csv", b"x\n"), ("t/b.parquet", b"PAR1")]);
-        assert!(find(&spec("t"), folder.path()).unwrap_err().message.contains("different formats"));
+        assert!(
+            find(&spec("t"), folder.path())
+                .unwrap_err()
+                .message
+                .contains("different formats")
+        );
     }
 
     #[test]
@@ -481,6 +526,9 @@ mod tests {
 
     #[test]
     fn secrets_in_urls_are_not_shown() {
-        assert_eq!(without_secrets("s3://key:secret@bucket/a.csv?token=x"), "s3://bucket/a.csv");
+        assert_eq!(
+            without_secrets("s3://key:secret@bucket/a.csv?token=x"),
+            "s3://bucket/a.csv"
+        );
     }
 }

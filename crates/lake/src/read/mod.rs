@@ -2,7 +2,7 @@
 
 pub mod files;
 pub mod parquet;
-mod partitions;
+pub mod partitions;
 
 use chrono_tz::Tz;
 use comporta_contract::source::{Format, OneOrMany, SourceSpec};
@@ -27,7 +27,11 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        OpenOptions { types: IndexMap::new(), timezone: Tz::UTC, parallelism: 1 }
+        OpenOptions {
+            types: IndexMap::new(),
+            timezone: Tz::UTC,
+            parallelism: 1,
+        }
     }
 }
 
@@ -53,7 +57,9 @@ fn open_local(spec: &SourceSpec, base: &Path, _options: &OpenOptions) -> Result<
     let description = spec.places().0.join(", ");
     match inputs.format {
         Format::Parquet => Ok(Arc::new(parquet::ParquetSource::open(inputs, description)?)),
-        format => Err(Error::invalid(format!("{format:?} files cannot be read by this version").to_lowercase())),
+        format => Err(Error::invalid(
+            format!("{format:?} files cannot be read by this version").to_lowercase(),
+        )),
     }
 }
 
@@ -83,7 +89,10 @@ impl Tables for LakeTables {
 
     fn open_path<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Arc<dyn Source>>> {
         Box::pin(async move {
-            let spec = SourceSpec { path: Some(OneOrMany(vec![path.to_string()])), ..SourceSpec::default() };
+            let spec = SourceSpec {
+                path: Some(OneOrMany(vec![path.to_string()])),
+                ..SourceSpec::default()
+            };
             open(&spec, &self.base, &self.options).await
         })
     }

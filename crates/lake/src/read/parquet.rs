@@ -96,11 +96,20 @@ impl ParquetSource {
                     None => metadata.schema().index_of(schema.field(column).name()).ok(),
                 })
                 .collect();
-            parquet_files.push(ParquetFile { input, metadata, columns });
+            parquet_files.push(ParquetFile {
+                input,
+                metadata,
+                columns,
+            });
         }
         let groups = groups(&parquet_files)?;
         Ok(ParquetSource {
-            shared: Arc::new(Shared { schema, partitions, files: parquet_files, groups }),
+            shared: Arc::new(Shared {
+                schema,
+                partitions,
+                files: parquet_files,
+                groups,
+            }),
             names,
             description,
             notes,
@@ -117,7 +126,11 @@ fn merged(read: &[(Input, ArrowReaderMetadata)], partitions: &Partitions) -> Res
         let mut seen = std::collections::BTreeSet::new();
         for field in metadata.schema().fields() {
             if !seen.insert(field.name()) {
-                return Err(Error::invalid(format!("`{}` has two columns `{}`", input.name, field.name())));
+                return Err(Error::invalid(format!(
+                    "`{}` has two columns `{}`",
+                    input.name,
+                    field.name()
+                )));
             }
             if partitions.index_of(field.name()).is_some() {
                 continue;
@@ -156,7 +169,12 @@ fn groups(files: &[ParquetFile]) -> Result<Vec<Group>> {
             let rows = u64::try_from(metadata.num_rows())
                 .map_err(|_| file.input.corrupt("a row group with a negative number of rows"))?;
             if rows > 0 {
-                groups.push(Group { file: index, group, first_row, rows });
+                groups.push(Group {
+                    file: index,
+                    group,
+                    first_row,
+                    rows,
+                });
             }
             first_row += rows;
         }
@@ -185,7 +203,10 @@ impl Source for ParquetSource {
         let columns = (0..shared.schema.fields().len())
             .filter_map(|column| Some((column, shared.column_statistics(column)?)))
             .collect();
-        Statistics { rows: Some(shared.groups.iter().map(|group| group.rows).sum()), columns }
+        Statistics {
+            rows: Some(shared.groups.iter().map(|group| group.rows).sum()),
+            columns,
+        }
     }
     fn fingerprint(&self) -> String {
         self.fingerprint.clone()
@@ -254,10 +275,10 @@ impl Scan {
                 let file = &self.shared.files[current.group.file];
                 let left = current.group.rows - current.done;
                 let batch = match &mut current.reader {
-                    Some(reader) => reader
-                        .next()
-                        .transpose()
-                        .map_err(|error| file.input.corrupt(format!("row group {}: {error}", current.group.group + 1)))?,
+                    Some(reader) => reader.next().transpose().map_err(|error| {
+                        file.input
+                            .corrupt(format!("row group {}: {error}", current.group.group + 1))
+                    })?,
                     None => None,
                 };
                 let rows = match (&batch, &current.reader) {
@@ -291,9 +312,17 @@ impl Scan {
 
     fn start(&self, group: Group) -> Result<Current> {
         let file = &self.shared.files[group.file];
-        let mut roots: Vec<usize> = self.projection.iter().filter_map(|column| file.columns[*column]).collect();
+        let mut roots: Vec<usize> = self
+            .projection
+            .iter()
+            .filter_map(|column| file.columns[*column])
+            .collect();
         if roots.is_empty() {
-            return Ok(Current { group, reader: None, done: 0 });
+            return Ok(Current {
+                group,
+                reader: None,
+                done: 0,
+            });
         }
         roots.sort_unstable();
         roots.dedup();
@@ -304,7 +333,11 @@ impl Scan {
             .with_projection(mask)
             .build()
             .map_err(|error| file.input.corrupt(error))?;
-        Ok(Current { group, reader: Some(reader), done: 0 })
+        Ok(Current {
+            group,
+            reader: Some(reader),
+            done: 0,
+        })
     }
 
     /// The columns in the order wanted, with partition values and NULLs for what the file lacks.
@@ -320,7 +353,11 @@ impl Scan {
             });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            columns,
+            &options,
+        )?)
     }
 }
 
@@ -328,7 +365,12 @@ impl Shared {
     /// What the footers say of a column, if every row group of every file says it exactly.
     fn column_statistics(&self, column: usize) -> Option<ColumnStatistics> {
         let bounded = has_exact_bounds(self.schema.field(column).data_type());
-        let mut facts = Facts { nulls: Some(0), bounded, min: None, max: None };
+        let mut facts = Facts {
+            nulls: Some(0),
+            bounded,
+            min: None,
+            max: None,
+        };
         for file in &self.files {
             facts.add(file, column)?;
         }
@@ -425,7 +467,9 @@ mod tests {
             ("float", Arc::new(floats)),
         ])
         .unwrap();
-        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(100)).build();
+        let properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some(100))
+            .build();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let file = std::fs::File::create(path).unwrap();
         let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
@@ -434,12 +478,19 @@ mod tests {
     }
 
     async fn source(folder: &Path, place: &str) -> Result<Arc<dyn Source>> {
-        let spec = SourceSpec { path: Some(OneOrMany(vec![place.into()])), ..SourceSpec::default() };
+        let spec = SourceSpec {
+            path: Some(OneOrMany(vec![place.into()])),
+            ..SourceSpec::default()
+        };
         open(&spec, folder, &OpenOptions::default()).await
     }
 
     async fn chunks(source: &dyn Source, projection: Vec<usize>, parallelism: usize) -> Vec<Chunk> {
-        let request = ScanRequest { projection, parallelism, raw: true };
+        let request = ScanRequest {
+            projection,
+            parallelism,
+            raw: true,
+        };
         let streams = source.scan(request).await.unwrap();
         futures::stream::select_all(streams).try_collect().await.unwrap()
     }
@@ -466,13 +517,19 @@ mod tests {
         write(&folder.path().join("t/a.parquet"), 5, 250);
         write(&folder.path().join("t/b.parquet"), 900, 10);
         let source = source(folder.path(), "t").await.unwrap();
-        assert_eq!(chunks(&*source, vec![], 2).await.iter().map(Chunk::rows).sum::<usize>(), 260);
+        assert_eq!(
+            chunks(&*source, vec![], 2).await.iter().map(Chunk::rows).sum::<usize>(),
+            260
+        );
         let statistics = source.statistics();
         assert_eq!(statistics.rows, Some(260));
         assert_eq!(statistics.columns[&0].min, Some(ScalarValue::Int64(Some(5))));
         assert_eq!(statistics.columns[&0].max, Some(ScalarValue::Int64(Some(909))));
         assert_eq!(statistics.columns[&1].null_count, Some(88));
-        assert_eq!((&statistics.columns[&1].min, &statistics.columns[&2].max), (&None, &None));
+        assert_eq!(
+            (&statistics.columns[&1].min, &statistics.columns[&2].max),
+            (&None, &None)
+        );
     }
 
     #[tokio::test]

@@ -76,7 +76,10 @@ fn infer(texts: &[Option<&str>]) -> DataType {
         return DataType::Utf8;
     }
     // `01` must stay text: as a number it would lose its zero.
-    if present.clone().all(|text| text.parse::<i64>().is_ok_and(|number| number.to_string() == **text)) {
+    if present
+        .clone()
+        .all(|text| text.parse::<i64>().is_ok_and(|number| number.to_string() == **text))
+    {
         return DataType::Int64;
     }
     match present.all(|text| day(text).is_some()) {
@@ -86,7 +89,9 @@ fn infer(texts: &[Option<&str>]) -> DataType {
 }
 
 fn day(text: &str) -> Option<i32> {
-    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|_| text.len() == 10)?;
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d")
+        .ok()
+        .filter(|_| text.len() == 10)?;
     i32::try_from(day.signed_duration_since(NaiveDate::default()).num_days()).ok()
 }
 
