@@ -1,8 +1,16 @@
 //! Reading: files of every format as a [`Source`] that can be scanned again and again.
 
+pub mod cells;
+pub mod csv;
+pub mod csv_records;
+pub mod decode;
 pub mod files;
+pub mod form;
 pub mod parquet;
 pub mod partitions;
+pub mod streams;
+pub mod tape;
+pub mod text_columns;
 
 use chrono_tz::Tz;
 use comporta_contract::source::{Format, OneOrMany, SourceSpec};
@@ -52,11 +60,12 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T>
     }
 }
 
-fn open_local(spec: &SourceSpec, base: &Path, _options: &OpenOptions) -> Result<Arc<dyn Source>> {
+fn open_local(spec: &SourceSpec, base: &Path, options: &OpenOptions) -> Result<Arc<dyn Source>> {
     let inputs = files::find(spec, base)?;
     let description = spec.places().0.join(", ");
     match inputs.format {
         Format::Parquet => Ok(Arc::new(parquet::ParquetSource::open(inputs, description)?)),
+        Format::Csv | Format::Tsv => Ok(Arc::new(csv::CsvSource::open(inputs, spec, description, options)?)),
         format => Err(Error::invalid(
             format!("{format:?} files cannot be read by this version").to_lowercase(),
         )),
