@@ -238,6 +238,10 @@ mod tests {
 
     /// One sign per row: `+` holds, `-` is broken, `?` is unknown.
     fn signs(rule: &str) -> String {
+        signs_in(chrono_tz::Tz::UTC, rule)
+    }
+
+    fn signs_in(timezone: chrono_tz::Tz, rule: &str) -> String {
         let (batch, mut diagnostics) = (batch(), Diagnostics::default());
         let text = Text::new("rules.yml", format!("- {rule}"));
         let file = RulesFile::parse(&text, &comporta_rules::names(), &NoIncludes, &mut diagnostics);
@@ -249,7 +253,7 @@ mod tests {
         );
         assert!(diagnostics.is_empty(), "{diagnostics:?}");
         let surroundings = Surroundings {
-            timezone: chrono_tz::Tz::UTC,
+            timezone,
             now: chrono::DateTime::from_timestamp(1_767_312_000, 0).unwrap(),
             future_tolerance_seconds: 300,
             tables: Default::default(),
@@ -296,6 +300,8 @@ mod tests {
         assert_eq!(signs("expression: x >= 0"), "++++");
         assert_eq!(signs("expression: x = 0 or x > 1"), "++++");
         assert_eq!(signs("expression: at < now()"), "-+?+");
+        let three_hours_behind = chrono_tz::Tz::America__Sao_Paulo;
+        assert_eq!(signs_in(three_hours_behind, "expression: at < now()"), "--?+");
         assert_eq!(signs("expression: day = current_date and d between 0 and 0.02"), "-+++");
     }
 

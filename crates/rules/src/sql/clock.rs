@@ -1,6 +1,7 @@
 //! The one clock reading of a run in place of `now()` and its kin (S27).
 
 use crate::scope::Scope;
+use arrow::datatypes::{DataType, FieldRef};
 use chrono::{DateTime, SecondsFormat, Utc};
 use chrono_tz::Tz;
 use datafusion_common::tree_node::{Transformed, TreeNode};
@@ -26,9 +27,17 @@ fn reading(name: &str) -> Option<Reading> {
     })
 }
 
-/// Clock functions as literals. The zone of the instant is the document's, so that a timestamp without zone
-/// beside it is read in that zone.
+/// Clock functions as literals. Beside timestamps without zone the instant is the local time of the document's
+/// zone, in which they are read; the engine would take them for UTC.
 pub(super) fn in_expression(expr: Expr, scope: &Scope) -> Result<Expr> {
+    let read = expr.column_refs();
+    let naive = are_naive(
+        scope
+            .schema
+            .fields()
+            .iter()
+            .filter(|field| read.iter().any(|column| column.name == *field.name())),
+    );
     let changed = expr.transform_up(|node| {
         let Expr::ScalarFunction(call) = &node else {
             return Ok(Transformed::no(node));
@@ -36,6 +45,9 @@ pub(super) fn in_expression(expr: Expr, scope: &Scope) -> Result<Expr> {
         let local = scope.now.with_timezone(&scope.timezone).naive_local();
         let literal = match reading(call.name()) {
             None => return Ok(Transformed::no(node)),
+            Some(Reading::Instant) if naive => {
+                ScalarValue::TimestampNanosecond(local.and_utc().timestamp_nanos_opt(), None)
+            }
             Some(Reading::Instant) => {
                 ScalarValue::TimestampNanosecond(scope.now.timestamp_nanos_opt(), Some(zone(scope.timezone).into()))
             }
@@ -57,14 +69,29 @@ pub(super) fn in_expression(expr: Expr, scope: &Scope) -> Result<Expr> {
     Ok(changed.data.unalias_nested().data)
 }
 
-/// The same in a parsed query.
-pub(super) fn in_query(query: &mut ast::Query, now: DateTime<Utc>, timezone: Tz) {
-    let _ = query.visit(&mut Clock { now, timezone });
+/// Whether there are timestamps among the columns, and all of them without zone.
+fn are_naive<'f>(fields: impl Iterator<Item = &'f FieldRef>) -> bool {
+    let mut zones = fields.filter_map(|field| match field.data_type() {
+        DataType::Timestamp(_, zone) => Some(zone.is_some()),
+        _ => None,
+    });
+    let first = zones.next();
+    first == Some(false) && zones.all(|zoned| !zoned)
+}
+
+/// The same in a parsed query, whose columns are those of the batch.
+pub(super) fn in_query(query: &mut ast::Query, scope: &Scope) {
+    let _ = query.visit(&mut Clock {
+        now: scope.now,
+        timezone: scope.timezone,
+        naive: are_naive(scope.schema.fields().iter()),
+    });
 }
 
 struct Clock {
     now: DateTime<Utc>,
     timezone: Tz,
+    naive: bool,
 }
 
 impl VisitorMut for Clock {
@@ -79,6 +106,12 @@ impl VisitorMut for Clock {
         };
         let local = self.now.with_timezone(&self.timezone).naive_local();
         let text = match reading {
+            Reading::Instant if self.naive => {
+                format!(
+                    "arrow_cast('{}', 'Timestamp(Nanosecond, None)')",
+                    local.format("%Y-%m-%dT%H:%M:%S%.9f")
+                )
+            }
             Reading::Instant => format!(
                 "arrow_cast('{}', 'Timestamp(Nanosecond, Some(\"{}\"))')",
                 self.now.to_rfc3339_opts(SecondsFormat::Nanos, true),

@@ -94,7 +94,7 @@ impl Query {
     /// The query as text for the engine, with the run's clock in place of `now()` and its kin.
     pub fn text_at(&self, scope: &Scope) -> String {
         let mut tree = self.tree.clone();
-        clock::in_query(&mut tree, scope.now, scope.timezone);
+        clock::in_query(&mut tree, scope);
         tree.to_string()
     }
 

@@ -113,10 +113,7 @@ fn floats_are_compared_with_one_zero() {
 #[test]
 fn the_clock_is_the_one_of_the_run() {
     let bound = bind("at <= now()").unwrap();
-    assert_eq!(
-        bound,
-        "at <= TimestampNanosecond(1767312000000000000, Some(\"+00:00\"))"
-    );
+    assert_eq!(bound, "at <= TimestampNanosecond(1767312000000000000, None)");
     assert_eq!(bind("at <= current_timestamp").unwrap(), bound);
     let day = |timezone| bind_in("at < current_date", timezone).0.unwrap();
     assert_eq!(day(Tz::UTC), "at < Date32(\"2026-01-02\")");
@@ -372,7 +369,7 @@ fn a_query_reads_the_clock_of_the_run() {
     let text = query("SELECT max(at) > now() - INTERVAL '1 day' AND max(d) <= current_date FROM batch").unwrap();
     assert_eq!(
         text.text_at(&scope),
-        "SELECT max(at) > arrow_cast('2026-01-02T00:00:00.000000000Z', 'Timestamp(Nanosecond, Some(\"+00:00\"))') - \
+        "SELECT max(at) > arrow_cast('2026-01-02T00:00:00.000000000', 'Timestamp(Nanosecond, None)') - \
          INTERVAL '1 day' AND max(d) <= CAST('2026-01-02' AS DATE) FROM batch"
     );
 }
