@@ -9,7 +9,9 @@ use comporta::contract::node::Text;
 use comporta::contract::pipeline::{TargetSpec, WriteStrategy};
 use comporta::contract::rules_file::RulesFile;
 use comporta::contract::{Diagnostics, Report};
-use comporta::engine::job::Job;
+use comporta::engine::job::{Job, Outputs};
+use comporta::lake::write::Role;
+use comporta::world::World;
 use comporta::{documents, prepare};
 use std::path::Path;
 use std::sync::Arc;
@@ -91,8 +93,7 @@ fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         ));
     }
     document.source = Some(source);
-    let mut settings = arguments.judge.settings();
-    settings.on_fail = None;
+    let settings = arguments.judge.settings();
     let job = prepare::check_job(&name_of(&places), &document, text.as_ref(), &settings, &mut found);
     diagnostics::settle(found)?;
     Ok(Prepared { document, job })
@@ -133,13 +134,26 @@ fn read_rules(arguments: &Arguments, found: &mut Diagnostics) -> Result<(RulesFi
 }
 
 fn judge(arguments: &Arguments, prepared: &Prepared) -> Result<Report, Failure> {
-    let _ = (&prepared.document, target_of("--valid", arguments.valid.as_deref())?);
-    let _ = target_of("--invalid", arguments.invalid.as_deref())?;
-    let _ = progress::for_terminal(!arguments.output.no_progress);
-    let _ = &prepared.job;
-    runtime::block_on(arguments.judge.threads.map(Into::into), async {
-        Err(comporta::engine::Error::internal("this build has no engine yet").into())
-    })?
+    let valid = target_of("--valid", arguments.valid.as_deref())?;
+    let invalid = target_of("--invalid", arguments.invalid.as_deref())?;
+    let world = World::beside(arguments.rules.as_deref().unwrap_or("-"));
+    // What the command line names is relative to where it is typed, not to the rules file.
+    let here = Path::new(".");
+    let open = |spec: &Option<TargetSpec>| {
+        spec.as_ref().map(|spec| world.target(spec, here, Role::Valid)).transpose()
+    };
+    let outputs = Outputs {
+        valid: open(&valid)?,
+        invalid: open(&invalid)?,
+    };
+    let progress = progress::for_terminal(!arguments.output.no_progress);
+    let Prepared { document, job } = prepared;
+    let checked = runtime::block_on(arguments.judge.threads.map(Into::into), async {
+        world.check(document, here, job, outputs, progress).await
+    })?;
+    let mut report = checked.map_err(|error| world.redact_error(error))?;
+    world.redact_report(&mut report);
+    Ok(report)
 }
 
 /// A place to write rows to, by its extension or its prefix. It is replaced, so that a second check leaves the
