@@ -5,6 +5,7 @@ pub mod documents;
 pub mod prepare;
 pub mod schema;
 pub mod secrets;
+pub mod world;
 
 pub use comporta_contract as contract;
 pub use comporta_engine as engine;

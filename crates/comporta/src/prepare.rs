@@ -4,13 +4,15 @@ use crate::contract::nearest::nearest;
 use crate::contract::node::{Node, Text};
 use crate::contract::pipeline::Pipeline;
 use crate::contract::rules_file::{OnEmpty, RulesFile};
-use crate::contract::{Diagnostic, Diagnostics, Severity};
+use crate::contract::source::TypeName;
+use crate::contract::{Diagnostic, Diagnostics, LogicalType, Severity};
 use crate::engine::job::Job;
 use crate::rules::Check;
 use crate::rules::check::{Surroundings, find_repeated};
 use crate::rules::rule::Documents;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use chrono_tz::Tz;
+use indexmap::IndexMap;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -117,6 +119,37 @@ pub fn run_job(pipeline: &Pipeline, settings: &Settings, diagnostics: &mut Diagn
         diagnostics.push(Diagnostic::error("missing-key", "`pipeline` is blank").hint("give the pipeline a name"));
     }
     job
+}
+
+/// Types that the rules declare (`type` and `schema` checks), for columns that `source: { schema: … }` leaves open:
+/// text is read as what the document says it is (S17). A check with a `where` speaks of some rows only and
+/// declares nothing; what is no type is the rule's own fault to report.
+pub fn declared_types(document: &RulesFile) -> IndexMap<String, TypeName> {
+    let mut declared = IndexMap::new();
+    let mut declare = |name: &str, written: Option<&str>| {
+        if let Some(Ok(ty)) = written.map(LogicalType::parse) {
+            declared.entry(name.to_string()).or_insert(TypeName(ty));
+        }
+    };
+    for call in document.rules.iter().filter(|call| call.attributes.filter.is_none()) {
+        let parameters = &call.parameters;
+        match call.rule.as_str() {
+            "type" => {
+                if let Some(column) = parameters.get("column").and_then(Node::as_text) {
+                    declare(column, parameters.get("is").and_then(Node::as_text));
+                }
+            }
+            "schema" => {
+                for entry in parameters.get("columns").map(Node::entries).unwrap_or_default() {
+                    declare(&entry.key, entry.value.as_text());
+                }
+            }
+            _ => {}
+        }
+    }
+    let written = document.source.as_ref().and_then(|source| source.schema.as_ref());
+    declared.retain(|name, _| written.is_none_or(|written| !written.contains_key(name)));
+    declared
 }
 
 fn default_parallelism() -> usize {
@@ -282,6 +315,17 @@ mod tests {
         };
         let (_, codes) = job("timezone: Europe/Lisbn\nrules:\n- unique: id\n", &settings);
         assert_eq!(codes, ["nothing-chosen", "unknown-timezone"]);
+    }
+
+    #[test]
+    fn rules_declare_types_that_the_source_leaves_open() {
+        let yaml = "source: { schema: { a: date } }\nrules:\n- type: { column: a, is: int }\n\
+                    - type: { column: b, is: \"decimal(12,2)\" }\n- type: { column: c, is: int }\n  where: a > 1\n\
+                    - schema: { columns: { b: string, d: boolean, e: nonsense } }\n";
+        let text = Text::new("rules.yml", yaml);
+        let file = RulesFile::parse(&text, &["type", "schema"], &NoIncludes, &mut Diagnostics::default());
+        let declared: Vec<String> = declared_types(&file).iter().map(|(name, ty)| format!("{name} {}", ty.0)).collect();
+        assert_eq!(declared, ["b decimal(12,2)", "d boolean"]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod judge;
 mod keys;
 mod measures;
 mod pass;
+pub mod plan;
 mod predicate;
 mod program;
 mod proof;
@@ -36,4 +37,5 @@ pub use world::{
 };
 
 pub use flow::{check, held_by_error, new_run_id, run};
+pub use plan::{PlanSummary, PlannedCheck, Scan, plan};
 pub use job::{Job, NoTables, Outputs, RunSetup, Silent, Tables};

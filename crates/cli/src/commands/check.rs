@@ -9,7 +9,9 @@ use comporta::contract::node::Text;
 use comporta::contract::pipeline::{TargetSpec, WriteStrategy};
 use comporta::contract::rules_file::RulesFile;
 use comporta::contract::{Diagnostics, Report};
-use comporta::engine::job::Job;
+use comporta::engine::job::{Job, Outputs};
+use comporta::lake::write::Role;
+use comporta::world::World;
 use comporta::{documents, prepare};
 use std::path::Path;
 use std::sync::Arc;
@@ -33,12 +35,8 @@ Exit codes: 0 would be published · 1 would be held · 2 the command line or a d
 pub(crate) struct Arguments {
     /// Files, globs, folders, Delta tables or URLs (s3://, gs://, az://), one batch together; `-` is standard input
     data: Vec<String>,
-    /// A rules file, YAML or JSON; `-` is standard input
-    #[arg(long, value_name = "FILE")]
-    rules: Option<String>,
-    /// A check, as it stands in a rules file; may be given several times
-    #[arg(long = "rule", value_name = "YAML")]
-    inline: Vec<String>,
+    #[command(flatten)]
+    rules: RulesArguments,
     /// Write the valid rows here: .parquet, .csv, .jsonl, or delta:FOLDER
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     valid: Option<String>,
@@ -56,15 +54,26 @@ pub(crate) struct Arguments {
     read: ReadArguments,
 }
 
+/// The rules that data is held against.
+#[derive(Debug, Args)]
+pub(crate) struct RulesArguments {
+    /// A rules file, YAML or JSON; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rules: Option<String>,
+    /// A check, as it stands in a rules file; may be given several times
+    #[arg(long = "rule", value_name = "YAML")]
+    pub(crate) inline: Vec<String>,
+}
+
 /// A check, ready to be done: documents read and found good.
-struct Prepared {
-    document: RulesFile,
-    job: Job,
+pub(crate) struct Prepared {
+    pub(crate) document: RulesFile,
+    pub(crate) job: Job,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Ended {
     let requests = arguments.output.requests()?;
-    let prepared = prepare(arguments)?;
+    let prepared = prepare(&arguments.data, &arguments.rules, &arguments.read, &arguments.judge)?;
     let report = judge(arguments, &prepared)?;
     if let Some(place) = &arguments.report {
         output::file(place, &render::json::render(&report)?)?;
@@ -78,11 +87,17 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
     Ok(exit_code::of_report(&report))
 }
 
-fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
+/// Reads the documents of a check and makes its job.
+pub(crate) fn prepare(
+    data: &[String],
+    rules: &RulesArguments,
+    read: &ReadArguments,
+    judge: &JudgeArguments,
+) -> Result<Prepared, Failure> {
     let mut found = Diagnostics::default();
-    let (mut document, text) = read_rules(arguments, &mut found)?;
+    let (mut document, text) = read_rules(data, rules, &mut found)?;
     let mut source = document.source.take().unwrap_or_default();
-    arguments.read.apply(&mut source, &arguments.data);
+    read.apply(&mut source, data);
     let (places, _) = source.places();
     if places.is_empty() && !found.has_errors() {
         return Err(Failure::usage(
@@ -91,8 +106,7 @@ fn prepare(arguments: &Arguments) -> Result<Prepared, Failure> {
         ));
     }
     document.source = Some(source);
-    let mut settings = arguments.judge.settings();
-    settings.on_fail = None;
+    let settings = judge.settings();
     let job = prepare::check_job(&name_of(&places), &document, text.as_ref(), &settings, &mut found);
     diagnostics::settle(found)?;
     Ok(Prepared { document, job })
@@ -107,23 +121,27 @@ fn name_of(places: &[String]) -> String {
 }
 
 /// The rules of the file and of the command line, as one document.
-fn read_rules(arguments: &Arguments, found: &mut Diagnostics) -> Result<(RulesFile, Option<Arc<Text>>), Failure> {
+fn read_rules(
+    data: &[String],
+    rules: &RulesArguments,
+    found: &mut Diagnostics,
+) -> Result<(RulesFile, Option<Arc<Text>>), Failure> {
     let from_stdin = |place: &str| place == "-";
-    if arguments.rules.as_deref().is_some_and(from_stdin) && arguments.data.iter().any(|place| from_stdin(place)) {
+    if rules.rules.as_deref().is_some_and(from_stdin) && data.iter().any(|place| from_stdin(place)) {
         return Err(Failure::usage(
             "both the rules and the data are to come from standard input",
             "give one of them as a file",
         ));
     }
-    let (mut document, text) = match &arguments.rules {
+    let (mut document, text) = match &rules.rules {
         None => (RulesFile::default(), None),
         Some(place) => match documents::rules_file(place, found) {
             Some((document, text)) => (document, Some(text)),
             None => (RulesFile::default(), None),
         },
     };
-    for (position, written) in arguments.inline.iter().enumerate() {
-        let name = match arguments.inline.len() {
+    for (position, written) in rules.inline.iter().enumerate() {
+        let name = match rules.inline.len() {
             1 => "--rule".to_string(),
             _ => format!("--rule {}", position + 1),
         };
@@ -133,13 +151,26 @@ fn read_rules(arguments: &Arguments, found: &mut Diagnostics) -> Result<(RulesFi
 }
 
 fn judge(arguments: &Arguments, prepared: &Prepared) -> Result<Report, Failure> {
-    let _ = (&prepared.document, target_of("--valid", arguments.valid.as_deref())?);
-    let _ = target_of("--invalid", arguments.invalid.as_deref())?;
-    let _ = progress::for_terminal(!arguments.output.no_progress);
-    let _ = &prepared.job;
-    runtime::block_on(arguments.judge.threads.map(Into::into), async {
-        Err(comporta::engine::Error::internal("this build has no engine yet").into())
-    })?
+    let valid = target_of("--valid", arguments.valid.as_deref())?;
+    let invalid = target_of("--invalid", arguments.invalid.as_deref())?;
+    let world = World::beside(arguments.rules.rules.as_deref().unwrap_or("-"));
+    // What the command line names is relative to where it is typed, not to the rules file.
+    let here = Path::new(".");
+    let open = |spec: &Option<TargetSpec>| {
+        spec.as_ref().map(|spec| world.target(spec, here, Role::Valid)).transpose()
+    };
+    let outputs = Outputs {
+        valid: open(&valid)?,
+        invalid: open(&invalid)?,
+    };
+    let progress = progress::for_terminal(!arguments.output.no_progress);
+    let Prepared { document, job } = prepared;
+    let checked = runtime::block_on(arguments.judge.threads.map(Into::into), async {
+        world.check(document, here, job, outputs, progress).await
+    })?;
+    let mut report = checked.map_err(|error| world.redact_error(error))?;
+    world.redact_report(&mut report);
+    Ok(report)
 }
 
 /// A place to write rows to, by its extension or its prefix. It is replaced, so that a second check leaves the

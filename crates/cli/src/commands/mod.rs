@@ -32,7 +32,7 @@ pub(crate) fn run(command: Command) -> u8 {
         Command::Run(arguments) => (run::run(&arguments), arguments.output.is_json()),
         Command::Plan(arguments) => (plan::run(&arguments), arguments.is_json()),
         Command::Rules(arguments) => (rules::run(&arguments), false),
-        Command::History(arguments) => (history::run(&arguments), false),
+        Command::History(arguments) => (history::run(&arguments), arguments.is_json()),
         Command::Schema(arguments) => (schema::run(&arguments), false),
         Command::Completions(arguments) => (completions::run(&arguments), false),
     };
