@@ -1,1 +1,3 @@
+//! What only tests use.
 
+pub mod s3;
