@@ -2,4 +2,5 @@
 
 pub mod case;
 pub mod memory;
+pub mod s3;
 pub mod table;
