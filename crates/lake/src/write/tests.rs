@@ -337,17 +337,18 @@ async fn a_commit_that_does_not_hold_what_was_counted_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn evidence_of_the_same_unit_is_replaced_even_by_none() {
+    let odd = "orders eu/é%20=x";
     for format in ["parquet", "csv", "jsonl", "delta"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let target = target(&spec(format, "x", None), folder.path(), Role::Quarantine).unwrap();
-        publish(&target, &[evidence("p", "2024", 5)], "r1", "p", "2024")
+        publish(&target, &[evidence(odd, "2024", 5)], "r1", odd, "2024")
             .await
             .unwrap();
-        publish(&target, &[evidence("p", "2025", 3)], "r2", "p", "2025")
+        publish(&target, &[evidence(odd, "2025", 3)], "r2", odd, "2025")
             .await
             .unwrap();
-        let rows = publish(&target, &[evidence("p", "2024", 2)], "r3", "p", "2024")
+        let rows = publish(&target, &[evidence(odd, "2024", 2)], "r3", odd, "2024")
             .await
             .unwrap()
             .rows;
@@ -358,7 +359,7 @@ async fn evidence_of_the_same_unit_is_replaced_even_by_none() {
         if format == "delta" {
             assert_eq!(delta_rows(&path).await, 5);
         }
-        publish(&target, &[evidence("p", "2024", 0)], "r4", "p", "2024")
+        publish(&target, &[evidence(odd, "2024", 0)], "r4", odd, "2024")
             .await
             .unwrap();
         assert_eq!(target.committed("r4").await.unwrap().unwrap().rows, 0, "{format}");
