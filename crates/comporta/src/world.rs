@@ -6,8 +6,7 @@ use crate::contract::source::SourceSpec;
 use crate::contract::Report;
 use crate::engine::job::{Job, Outputs, RunSetup, Tables};
 use crate::engine::{Error, Progress, Result, Source, Target};
-use crate::lake::LakeTables;
-use crate::lake::read::{self, OpenOptions};
+use crate::lake::read::{self, LakeTables, OpenOptions};
 use crate::lake::write::{self, Role};
 use crate::secrets::Secrets;
 use crate::state::{PipelineLock, SqliteStore};
@@ -77,7 +76,11 @@ impl World {
             let spec = self.with_secrets(|secrets| secrets.source(spec, &self.folder))?;
             resolved.insert(name.clone(), spec);
         }
-        Ok(Arc::new(LakeTables::new(resolved, self.folder.clone(), open_options(job))))
+        Ok(Arc::new(LakeTables {
+            tables: resolved,
+            base: self.folder.clone(),
+            options: open_options(job),
+        }))
     }
 
     /// A place to write to.
