@@ -4,6 +4,7 @@
 //! One rule is one file under `rules/` plus one line in `registry.rs`.
 
 pub mod check;
+pub mod formats;
 pub mod kernels;
 pub mod literals;
 pub mod measure;
