@@ -250,6 +250,8 @@ impl Check {
                 );
                 None
             }
+            // A `warn` target alone is all there is to miss.
+            Some(_) if call.attributes.warn.is_some() => Some(None),
             Some("") | None => Some(None),
             Some(text) => {
                 let node = Node {
@@ -273,7 +275,11 @@ impl Check {
         scope.future_tolerance_seconds = surroundings.future_tolerance_seconds;
         scope.nulls = self.attributes.nulls;
         scope.nan = self.attributes.nan;
-        let mut bound = self.rule.bind(&scope);
+        scope.of = self.attributes.of;
+        let mut bound = self
+            .rule
+            .bind(&scope)
+            .and_then(|bound| scope.without_nan(bound, self.definition.name));
         let columns = scope.used();
 
         let scope_only = Scope::new(

@@ -4,16 +4,20 @@
 //! One rule is one file under `rules/` plus one line in `registry.rs`.
 
 pub mod check;
+pub mod conditions;
 pub mod formats;
 pub mod kernels;
+pub mod lists;
 pub mod literals;
 pub mod measure;
 pub mod page;
+pub mod references;
 pub mod registry;
 pub mod rule;
 pub mod rules;
 pub mod scope;
 pub mod shapes;
+pub mod shares;
 pub mod sql;
 mod statistics;
 pub mod types;

@@ -171,7 +171,7 @@ fn apply(expr: Expr, operator: Operator, value: ScalarValue) -> Expr {
 }
 
 /// The same truth for every value; NULL stays unknown.
-fn constant(expr: Expr, truth: bool) -> Expr {
+pub(crate) fn constant(expr: Expr, truth: bool) -> Expr {
     datafusion_expr::when(expr.is_not_null(), lit(truth))
         .end()
         .unwrap_or_else(|_| lit(ScalarValue::Boolean(None)))

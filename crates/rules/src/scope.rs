@@ -1,10 +1,11 @@
 //! What a rule sees of the world when it is bound: the schema, the time zone, the clock reading,
 //! the names of other tables. Columns are resolved here (S20) and literals are typed here (S15, S16).
 
-use crate::rule::BindError;
+use crate::rule::{BindError, Bound, Holds, RowCheck};
 use arrow::datatypes::{DataType, Schema};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use comporta_contract::check::ShareOf;
 use comporta_contract::nearest::nearest;
 use comporta_contract::{Literal, NanPolicy, NullPolicy};
 use datafusion_common::Column as QualifiedColumn;
@@ -27,6 +28,8 @@ pub struct Scope<'a> {
     pub nulls: NullPolicy,
     /// What NaN means for the check.
     pub nan: Option<NanPolicy>,
+    /// What shares are of.
+    pub of: ShareOf,
     /// Values that count as missing for the check.
     pub missing: &'a [Literal],
     /// Names of the tables declared beside the batch.
@@ -61,6 +64,7 @@ impl<'a> Scope<'a> {
             future_tolerance_seconds: 300,
             nulls: NullPolicy::default(),
             nan: None,
+            of: ShareOf::default(),
             missing,
             tables,
             used: RefCell::default(),
@@ -98,6 +102,80 @@ impl<'a> Scope<'a> {
     /// Of the first that cannot be resolved.
     pub fn columns(&self, written: &[String]) -> Result<Vec<Column>, BindError> {
         written.iter().map(|name| self.column(name)).collect()
+    }
+
+    /// A column of text, for a rule that is about nothing else.
+    ///
+    /// # Errors
+    /// It is not there, or is no text.
+    pub fn text_column(&self, written: &str, rule: &str) -> Result<Column, BindError> {
+        let column = self.column(written)?;
+        match crate::types::is_text(&column.data_type) || column.data_type == DataType::Null {
+            true => Ok(column),
+            false => Err(BindError::new(format!(
+                "`{rule}` is for text, column `{}` is {}",
+                column.name,
+                crate::literals::type_name(&column.data_type)
+            ))
+            .hint(format!(
+                "declare `{}` as string where the data is read, if it is text",
+                column.name
+            ))),
+        }
+    }
+
+    /// Refuses `nan: fail` on columns of binary fractions, for a rule that only counts.
+    ///
+    /// # Errors
+    /// It was asked for.
+    pub fn refuse_nan_policy(&self, columns: &[Column], rule: &str) -> Result<(), BindError> {
+        let floats = columns
+            .iter()
+            .any(|column| crate::literals::value_type(&column.data_type).is_floating());
+        match self.nan.is_some() && floats {
+            false => Ok(()),
+            true => Err(BindError::new(format!("`nan: fail` has no meaning for `{rule}`"))
+                .hint("add a check of its own: `expression: not isnan(column)`")),
+        }
+    }
+
+    /// A row rule under `nan: fail`: NaN in a column it reads is a violation, whatever else it says (S12).
+    ///
+    /// # Errors
+    /// The rule compares keys, so it has no place for that.
+    pub(crate) fn without_nan(&self, bound: Bound, rule: &str) -> Result<Bound, BindError> {
+        if self.nan.is_none() {
+            return Ok(bound);
+        }
+        let used = self.used();
+        let fields = self.schema.fields().iter();
+        let floats: Vec<Column> = fields
+            .filter(|field| used.contains(field.name()) && crate::literals::value_type(field.data_type()).is_floating())
+            .map(|field| Column {
+                expr: Expr::Column(QualifiedColumn::new_unqualified(field.name())),
+                name: field.name().clone(),
+                data_type: field.data_type().clone(),
+            })
+            .collect();
+        match bound {
+            Bound::Row(RowCheck {
+                holds: Holds::Expr(expr),
+                reason,
+            }) => {
+                let expr = floats
+                    .into_iter()
+                    .fold(expr, |expr, column| expr.and(is_nan(column.expr).is_not_true()));
+                Ok(Bound::Row(RowCheck {
+                    holds: Holds::Expr(expr),
+                    reason,
+                }))
+            }
+            Bound::Row(row) => {
+                self.refuse_nan_policy(&floats, rule)?;
+                Ok(Bound::Row(row))
+            }
+            table => Ok(table),
+        }
     }
 
     /// Resolves a name without applying the missing markers.

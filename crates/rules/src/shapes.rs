@@ -31,6 +31,27 @@ pub fn parameters<P: DeserializeOwned>(node: &Node, diagnostics: &mut Diagnostic
     decode(node, diagnostics)
 }
 
+/// `column: a` or `columns: [a, b]` among other parameters: one check per column, or one key.
+pub fn named_columns(
+    [column, columns]: [Option<OneOrMany>; 2],
+    node: &Node,
+    diagnostics: &mut Diagnostics,
+) -> Vec<String> {
+    let found: Vec<String> = [column, columns]
+        .into_iter()
+        .flatten()
+        .flat_map(|names| names.0)
+        .collect();
+    if found.is_empty() || found.iter().any(|name| name.trim().is_empty()) {
+        diagnostics.push(
+            node.error("no-columns", "no column is named")
+                .hint("add `column:` with the name of a column"),
+        );
+        return Vec::new();
+    }
+    found
+}
+
 /// `rule: { column: value, … }`: one check per column, each with its value.
 pub fn column_to_value<'n>(node: &'n Node, diagnostics: &mut Diagnostics) -> Vec<(String, &'n Node)> {
     if !matches!(node.value, Value::Map(_)) || node.entries().is_empty() {
