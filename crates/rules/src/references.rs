@@ -1,7 +1,7 @@
 //! Keys that other data refers to: a declared table, a file, or values written in the document (S14).
 
 use crate::literals::member;
-use crate::rule::{BindError, Reference};
+use crate::rule::{BindError, Documents, Reference};
 use crate::scope::{Column, Scope};
 use comporta_contract::decode::decode;
 use comporta_contract::nearest::{list, suggest};
@@ -169,4 +169,27 @@ pub(crate) fn shown(reference: &Reference) -> String {
         Reference::Path { path, columns } => format!("{} of `{path}`", list(columns)),
         Reference::Values(keys) => format!("the {} keys listed", keys.len()),
     }
+}
+
+/// Whether the table is one that the document declares; a fault at the node otherwise (S2).
+pub(crate) fn is_declared(
+    reference: &Reference,
+    node: &Node,
+    documents: &Documents,
+    diagnostics: &mut Diagnostics,
+) -> bool {
+    let Reference::Table { table, .. } = reference else {
+        return true;
+    };
+    if documents.tables.contains(table) {
+        return true;
+    }
+    let known: Vec<&str> = documents.tables.iter().map(String::as_str).collect();
+    let place = node.get("table").unwrap_or(node);
+    let fault = place.error("unknown-table", format!("table `{table}` is not declared"));
+    diagnostics.push(match known.is_empty() {
+        true => fault.hint("declare it under `tables:`"),
+        false => fault.hint(suggest(table, &known)),
+    });
+    false
 }

@@ -1,7 +1,7 @@
 //! `foreign_key`
 
 use crate::references::{self, References};
-use crate::rule::{BindError, Bound, Family, Holds, Reference, RowCheck, Rule, RuleDefinition};
+use crate::rule::{BindError, Bound, Documents, Family, Holds, Reference, RowCheck, Rule, RuleDefinition};
 use crate::scope::Scope;
 use crate::shapes;
 use comporta_contract::nearest::list;
@@ -78,6 +78,13 @@ impl RuleDefinition for ForeignKey {
                 references,
             })
             .collect()
+    }
+
+    fn parse_within(node: &Node, documents: &Documents, diagnostics: &mut Diagnostics) -> Vec<Self> {
+        let mut rules = Self::parse(node, diagnostics);
+        let place = node.get("references").unwrap_or(node);
+        rules.retain(|rule| references::is_declared(&rule.references, place, documents, diagnostics));
+        rules
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {

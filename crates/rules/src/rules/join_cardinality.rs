@@ -2,7 +2,7 @@
 
 use crate::measure::{JoinCounts, Measure, MeasureValue};
 use crate::references::{self, References};
-use crate::rule::{BindError, Bound, Family, Finding, Reference, Rule, RuleDefinition, TableCheck};
+use crate::rule::{BindError, Bound, Documents, Family, Finding, Reference, Rule, RuleDefinition, TableCheck};
 use crate::scope::Scope;
 use crate::shapes;
 use comporta_contract::source::OneOrMany;
@@ -99,6 +99,13 @@ impl RuleDefinition for JoinCardinality {
             is: found.is,
         };
         with.into_iter().map(rule).collect()
+    }
+
+    fn parse_within(node: &Node, documents: &Documents, diagnostics: &mut Diagnostics) -> Vec<Self> {
+        let mut rules = Self::parse(node, diagnostics);
+        let place = node.get("with").unwrap_or(node);
+        rules.retain(|rule| references::is_declared(&rule.with, place, documents, diagnostics));
+        rules
     }
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {

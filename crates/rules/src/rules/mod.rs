@@ -38,3 +38,6 @@ pub mod sum;
 pub mod sum_of;
 pub mod r#type;
 pub mod unique;
+
+#[cfg(test)]
+mod tests;
