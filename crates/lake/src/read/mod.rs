@@ -6,6 +6,8 @@ pub mod csv_records;
 pub mod decode;
 pub mod files;
 pub mod form;
+pub mod json;
+pub mod json_lines;
 pub mod parquet;
 pub mod partitions;
 pub mod streams;
@@ -66,6 +68,7 @@ fn open_local(spec: &SourceSpec, base: &Path, options: &OpenOptions) -> Result<A
     match inputs.format {
         Format::Parquet => Ok(Arc::new(parquet::ParquetSource::open(inputs, description)?)),
         Format::Csv | Format::Tsv => Ok(Arc::new(csv::CsvSource::open(inputs, spec, description, options)?)),
+        Format::Json | Format::Jsonl => Ok(Arc::new(json::JsonSource::open(inputs, spec, description, options)?)),
         format => Err(Error::invalid(
             format!("{format:?} files cannot be read by this version").to_lowercase(),
         )),
