@@ -300,6 +300,16 @@ impl Guess {
         }
     }
 
+    /// Adds a cell that is marked as text: it may be a day or an instant, and is never a number.
+    pub fn see_text(&mut self, text: &str, form: &Form) {
+        if self.seen & TEXT == 0 {
+            self.seen |= match look(text, form) {
+                time @ (DAY | LOCAL | ZONED) => time,
+                _ => TEXT,
+            };
+        }
+    }
+
     /// Adds what another part of the input looks like.
     pub fn and(&mut self, other: Guess) {
         self.seen |= other.seen;

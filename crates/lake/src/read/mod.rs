@@ -4,8 +4,11 @@ pub mod cells;
 pub mod csv;
 pub mod csv_records;
 pub mod decode;
+pub mod delta;
 pub mod files;
 pub mod form;
+pub mod json;
+pub mod json_lines;
 pub mod parquet;
 pub mod partitions;
 pub mod streams;
@@ -48,8 +51,27 @@ impl Default for OpenOptions {
 /// # Errors
 /// Nothing is there, the place may not be read, the format cannot be told, or a file is damaged.
 pub async fn open(spec: &SourceSpec, base: &Path, options: &OpenOptions) -> Result<Arc<dyn Source>> {
+    let (places, format) = spec.places();
+    if let [place] = places.as_slice()
+        && is_delta(place, format, base)
+    {
+        return Ok(Arc::new(delta::open(spec, place, base).await?));
+    }
+    if spec.version.is_some() || spec.timestamp.is_some() {
+        return Err(Error::invalid(
+            "`version` and `timestamp` choose the version of a Delta table, and this is none",
+        ));
+    }
     let (spec, base, options) = (spec.clone(), base.to_path_buf(), options.clone());
     blocking(move || open_local(&spec, &base, &options)).await
+}
+
+/// Whether a place is said to be a Delta table, or is a folder with a log.
+fn is_delta(place: &str, format: Option<Format>, base: &Path) -> bool {
+    match format {
+        Some(format) => format == Format::Delta,
+        None => base.join(place).join("_delta_log").is_dir(),
+    }
 }
 
 /// Runs work that waits on files apart from the tasks that serve others.
@@ -66,6 +88,7 @@ fn open_local(spec: &SourceSpec, base: &Path, options: &OpenOptions) -> Result<A
     match inputs.format {
         Format::Parquet => Ok(Arc::new(parquet::ParquetSource::open(inputs, description)?)),
         Format::Csv | Format::Tsv => Ok(Arc::new(csv::CsvSource::open(inputs, spec, description, options)?)),
+        Format::Json | Format::Jsonl => Ok(Arc::new(json::JsonSource::open(inputs, spec, description, options)?)),
         format => Err(Error::invalid(
             format!("{format:?} files cannot be read by this version").to_lowercase(),
         )),

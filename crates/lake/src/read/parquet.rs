@@ -3,9 +3,10 @@
 use super::files::{self, Input, Inputs};
 use super::partitions::Partitions;
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use comporta_engine::world::{ChunkStream, ColumnStatistics};
-use comporta_engine::{Chunk, Error, Place, Result, ScanRequest, Source, Statistics};
+use comporta_engine::{Chunk, Error, ErrorKind, Place, Result, ScanRequest, Source, Statistics};
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -65,10 +66,10 @@ impl ParquetSource {
     pub fn open(inputs: Inputs, description: String) -> Result<Self> {
         let fingerprint = files::fingerprint(&inputs.files);
         let notes = inputs.notes.clone();
-        Self::open_files(inputs.files, description, fingerprint, notes)
+        Self::open_files(inputs.files, description, fingerprint, notes, None)
     }
 
-    /// The same for files that something else listed.
+    /// The same for files that something else listed, with the schema and partitions if it knows them.
     ///
     /// # Errors
     /// As [`ParquetSource::open`].
@@ -77,8 +78,12 @@ impl ParquetSource {
         description: String,
         fingerprint: String,
         notes: Vec<String>,
+        known: Option<(SchemaRef, Partitions)>,
     ) -> Result<Self> {
-        let partitions = Partitions::of(&inputs)?;
+        let (known, partitions) = match known {
+            Some((schema, partitions)) => (Some(schema), partitions),
+            None => (None, Partitions::of(&inputs)?),
+        };
         let mut read = Vec::with_capacity(inputs.len());
         for input in inputs {
             let file = input.open()?;
@@ -86,7 +91,10 @@ impl ParquetSource {
                 .map_err(|error| input.corrupt(format!("not a readable Parquet file ({error})")))?;
             read.push((input, metadata));
         }
-        let schema = merged(&read, &partitions)?;
+        let schema = match known {
+            Some(schema) => schema,
+            None => merged(&read, &partitions)?,
+        };
         let names = read.iter().map(|(input, _)| input.name.clone()).collect();
         let mut parquet_files = Vec::with_capacity(read.len());
         for (input, metadata) in read {
@@ -348,7 +356,8 @@ impl Scan {
             let read = batch.as_ref().and_then(|batch| batch.column_by_name(field.name()));
             columns.push(match (self.shared.partitions.index_of(field.name()), read) {
                 (Some(partition), _) => self.shared.partitions.array(file, partition, rows)?,
-                (None, Some(array)) => Arc::clone(array),
+                (None, Some(array)) if array.data_type() == field.data_type() => Arc::clone(array),
+                (None, Some(array)) => converted(array, field)?,
                 (None, None) => new_null_array(field.data_type(), rows),
             });
         }
@@ -361,10 +370,25 @@ impl Scan {
     }
 }
 
+/// An older file of a table whose type was widened since, or one that counts time in another unit.
+fn converted(array: &ArrayRef, field: &Field) -> Result<ArrayRef> {
+    let options = CastOptions {
+        safe: false,
+        ..CastOptions::default()
+    };
+    cast_with_options(array, field.data_type(), &options).map_err(|error| {
+        Error::new(
+            ErrorKind::Corrupt,
+            format!("column `{}` is not of the type of the table: {error}", field.name()),
+        )
+    })
+}
+
 impl Shared {
     /// What the footers say of a column, if every row group of every file says it exactly.
     fn column_statistics(&self, column: usize) -> Option<ColumnStatistics> {
-        let bounded = has_exact_bounds(self.schema.field(column).data_type());
+        let data_type = self.schema.field(column).data_type();
+        let bounded = has_exact_bounds(data_type);
         let mut facts = Facts {
             nulls: Some(0),
             bounded,
@@ -372,7 +396,7 @@ impl Shared {
             max: None,
         };
         for file in &self.files {
-            facts.add(file, column)?;
+            facts.add(file, column, data_type)?;
         }
         Some(ColumnStatistics {
             null_count: facts.nulls,
@@ -397,10 +421,14 @@ struct Facts {
 }
 
 impl Facts {
-    fn add(&mut self, file: &ParquetFile, column: usize) -> Option<()> {
+    fn add(&mut self, file: &ParquetFile, column: usize, wanted: &DataType) -> Option<()> {
         let in_file = file.columns[column]?;
         let groups = file.metadata.metadata().row_groups();
         let schema = file.metadata.schema();
+        // A column that is converted on the way has other values than the footer says.
+        if schema.field(in_file).data_type() != wanted {
+            return None;
+        }
         let converter =
             StatisticsConverter::try_new(schema.field(in_file).name(), schema, file.metadata.parquet_schema())
                 .ok()?
