@@ -60,7 +60,9 @@ pub fn parse(text: &str) -> Result<Vec<Case>, String> {
             ["yaml", "rules"] => case.rules = joined,
             ["yaml", "settings"] => {
                 let pairs = body.iter().filter_map(|line| line.split_once(':'));
-                case.settings = pairs.map(|(key, value)| (key.trim().into(), value.trim().into())).collect();
+                case.settings = pairs
+                    .map(|(key, value)| (key.trim().into(), value.trim().into()))
+                    .collect();
             }
             ["csv", "batch"] => case.batch = Some((joined, true)),
             ["typed", "batch"] => case.batch = Some((joined, false)),
@@ -75,7 +77,10 @@ pub fn parse(text: &str) -> Result<Vec<Case>, String> {
     }
     for case in &cases {
         if case.rules.is_empty() || case.outcome_lines == (0, 0) {
-            return Err(format!("line {}: `{}` needs rules and an outcome", case.line, case.title));
+            return Err(format!(
+                "line {}: `{}` needs rules and an outcome",
+                case.line, case.title
+            ));
         }
     }
     Ok(cases)

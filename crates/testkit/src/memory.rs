@@ -64,7 +64,11 @@ impl MemorySource {
                 let bad = cells.bad.slice(first, rows);
                 if bad.count_set_bits() > 0 {
                     let raw = cells.raw.slice(first, rows);
-                    chunk.bad_cells.push(BadCells { column: position, bad, raw });
+                    chunk.bad_cells.push(BadCells {
+                        column: position,
+                        bad,
+                        raw,
+                    });
                 }
             }
         }
@@ -285,9 +289,15 @@ impl RunStore for FailingStore {
 
 /// Values of a text column, for tests.
 pub fn texts(batch: &RecordBatch, column: &str) -> Vec<Option<String>> {
-    let Some(values) = batch.column_by_name(column) else { return Vec::new() };
-    let Ok(values) = arrow::compute::cast(values, &arrow::datatypes::DataType::Utf8) else { return Vec::new() };
-    let Some(values) = values.as_any().downcast_ref::<StringArray>() else { return Vec::new() };
+    let Some(values) = batch.column_by_name(column) else {
+        return Vec::new();
+    };
+    let Ok(values) = arrow::compute::cast(values, &arrow::datatypes::DataType::Utf8) else {
+        return Vec::new();
+    };
+    let Some(values) = values.as_any().downcast_ref::<StringArray>() else {
+        return Vec::new();
+    };
     (0..values.len())
         .map(|row| values.is_valid(row).then(|| values.value(row).to_string()))
         .collect()

@@ -46,7 +46,12 @@ impl Table {
             let cells = split(line);
             let fits = cells.len() == fields.len();
             if !fits && !parsed {
-                return Err(format!("row {} has {} cells, not {}", number + 1, cells.len(), fields.len()));
+                return Err(format!(
+                    "row {} has {} cells, not {}",
+                    number + 1,
+                    cells.len(),
+                    fields.len()
+                ));
             }
             raw_lines.push((!fits).then(|| line.to_string()));
             rows.push(fits.then_some(cells));
@@ -120,7 +125,10 @@ fn field(cell: &Cell) -> Result<Field, String> {
 
 fn split(line: &str) -> Vec<Cell> {
     let mut cells = Vec::new();
-    let mut cell = Cell { text: String::new(), quoted: false };
+    let mut cell = Cell {
+        text: String::new(),
+        quoted: false,
+    };
     let (mut inside, mut depth) = (false, 0_i32);
     let mut signs = line.chars();
     while let Some(sign) = signs.next() {
@@ -137,7 +145,10 @@ fn split(line: &str) -> Vec<Cell> {
             }
             ',' if !inside && depth <= 0 => {
                 cells.push(cell);
-                cell = Cell { text: String::new(), quoted: false };
+                cell = Cell {
+                    text: String::new(),
+                    quoted: false,
+                };
             }
             sign => {
                 if !inside {
@@ -166,7 +177,9 @@ fn column(cells: &[Option<&str>], data_type: &DataType) -> Result<(ArrayRef, Vec
     let text: StringArray = cells.iter().copied().collect();
     let options = CastOptions::default();
     let column = cast_with_options(&text, data_type, &options).map_err(|error| error.to_string())?;
-    let bad = (0..cells.len()).map(|row| text.is_valid(row) && column.is_null(row)).collect();
+    let bad = (0..cells.len())
+        .map(|row| text.is_valid(row) && column.is_null(row))
+        .collect();
     Ok((column, bad))
 }
 
@@ -193,7 +206,15 @@ mod tests {
     #[test]
     fn null_and_empty_text_are_told_apart() {
         let table = Table::parse("a:string,b:string\n,\"\"\nnull,\"null\"\n", false).unwrap();
-        let text = |column: usize| table.batch.column(column).as_any().downcast_ref::<StringArray>().unwrap().clone();
+        let text = |column: usize| {
+            table
+                .batch
+                .column(column)
+                .as_any()
+                .downcast_ref::<StringArray>()
+                .unwrap()
+                .clone()
+        };
         assert_eq!(text(0), StringArray::from(vec![None::<&str>, None]));
         assert_eq!(text(1), StringArray::from(vec![Some(""), Some("null")]));
     }

@@ -34,26 +34,42 @@ fn type_of(cells: &[&str]) -> &'static str {
 fn table_of(page: &PageTable) -> Table {
     let quote = |cell: &str| format!("\"{}\"", cell.replace('\\', "\\\\").replace('"', "\\\""));
     let mut lines = Vec::new();
-    let header: Vec<String> = page.columns.iter().enumerate().map(|(index, name)| {
-        let cells: Vec<&str> = page.rows.iter().filter_map(|row| row[index].as_deref()).collect();
-        format!("{}:{}", quote(name), type_of(&cells))
-    }).collect();
+    let header: Vec<String> = page
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(index, name)| {
+            let cells: Vec<&str> = page.rows.iter().filter_map(|row| row[index].as_deref()).collect();
+            format!("{}:{}", quote(name), type_of(&cells))
+        })
+        .collect();
     lines.push(header.join(","));
     for row in &page.rows {
-        let cells: Vec<String> = row.iter().map(|cell| cell.as_deref().map_or("null".into(), quote)).collect();
+        let cells: Vec<String> = row
+            .iter()
+            .map(|cell| cell.as_deref().map_or("null".into(), quote))
+            .collect();
         lines.push(cells.join(","));
     }
     Table::parse(&(lines.join("\n") + "\n"), false).unwrap()
 }
 
 fn judge(rules: &str, page: &PageTable) -> Result<(Report, BTreeSet<usize>), String> {
-    let settings = Settings { now: instant(NOW).ok(), ..Settings::default() };
+    let settings = Settings {
+        now: instant(NOW).ok(),
+        ..Settings::default()
+    };
     match run(rules, &table_of(page), &[], &settings, 2) {
         Ran::Faults(faults) => Err(faults.join(" | ")),
         Ran::Error(error) => Err(error),
         Ran::Report(report, _, invalid) => {
-            let rows = invalid.batches().iter().flat_map(|batch| texts(batch, "_source_row")).flatten()
-                .filter_map(|row| row.parse().ok()).collect();
+            let rows = invalid
+                .batches()
+                .iter()
+                .flat_map(|batch| texts(batch, "_source_row"))
+                .flatten()
+                .filter_map(|row| row.parse().ok())
+                .collect();
             Ok((*report, rows))
         }
     }
@@ -67,8 +83,18 @@ fn the_tables_of_every_page_come_out() {
             let name = definition.name;
             match judge(&example.yaml, &example.holds) {
                 Err(why) => wrong.push(format!("{name}, holds: {why}")),
-                Ok((report, _)) => wrong.extend(report.checks.iter().filter(|check| check.outcome != Outcome::Pass)
-                    .map(|check| format!("{name}, holds: `{}` is {}: {}", check.name, check.outcome, check.message))),
+                Ok((report, _)) => wrong.extend(
+                    report
+                        .checks
+                        .iter()
+                        .filter(|check| check.outcome != Outcome::Pass)
+                        .map(|check| {
+                            format!(
+                                "{name}, holds: `{}` is {}: {}",
+                                check.name, check.outcome, check.message
+                            )
+                        }),
+                ),
             }
             match judge(&example.yaml, &example.broken) {
                 Err(why) => wrong.push(format!("{name}, broken: {why}")),
@@ -77,8 +103,7 @@ fn the_tables_of_every_page_come_out() {
                         wrong.push(format!("{name}, broken: no check fails"));
                     }
                     if let Some(broken) = &example.broken.broken {
-                        let expected: BTreeSet<usize> =
-                            (1..=broken.len()).filter(|row| broken[row - 1]).collect();
+                        let expected: BTreeSet<usize> = (1..=broken.len()).filter(|row| broken[row - 1]).collect();
                         if rows != expected {
                             wrong.push(format!("{name}, broken: rows {rows:?}, the page says {expected:?}"));
                         }

@@ -46,7 +46,11 @@ pub(crate) fn run(rules: &str, batch: &Table, tables: &[(String, Table)], settin
         valid: Some(Arc::new(valid.clone())),
         invalid: Some(Arc::new(invalid.clone())),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     match runtime.block_on(comporta::engine::check(&job, source, tables, outputs, Arc::new(Silent))) {
         Ok(report) => Ran::Report(Box::new(report), valid, invalid),
         Err(error) => Ran::Error(error.to_string()),
@@ -81,7 +85,10 @@ fn facts(ran: &Ran, asserted: &[String]) -> Vec<String> {
         return usual(report);
     }
     let mut used = Vec::new();
-    asserted.iter().map(|line| fact(report, valid, invalid, line, &mut used)).collect()
+    asserted
+        .iter()
+        .map(|line| fact(report, valid, invalid, line, &mut used))
+        .collect()
 }
 
 /// Faults are asserted by a fragment; a fragment that occurs stands as it was.
@@ -94,7 +101,10 @@ fn faulty(word: &str, found: &[String], asserted: &[String]) -> Vec<String> {
         }
     });
     match asserted.is_empty() {
-        true => found.iter().map(|one| format!("{word}: {}", one.replace('\n', " "))).collect(),
+        true => found
+            .iter()
+            .map(|one| format!("{word}: {}", one.replace('\n', " ")))
+            .collect(),
         false => kept.collect(),
     }
 }
@@ -123,7 +133,10 @@ fn fact(report: &Report, valid: &MemoryTarget, invalid: &MemoryTarget, line: &st
     match word {
         "decision" => format!("decision {}", report.decision),
         "exit" => format!("exit {}", exit_code(report)),
-        "score" => format!("score {}", report.score.map_or("null".into(), |score| score.to_string())),
+        "score" => format!(
+            "score {}",
+            report.score.map_or("null".into(), |score| score.to_string())
+        ),
         "rows" => format!("rows {}", pairs(rest, |key| of_rows(report, key))),
         "check" => {
             let (name, keys) = rest.rsplit_once(": ").unwrap_or((rest, ""));
@@ -133,7 +146,11 @@ fn fact(report: &Report, valid: &MemoryTarget, invalid: &MemoryTarget, line: &st
                 return format!("check {name} is not among {names:?}");
             };
             used.push(place);
-            let keys = keys.split_whitespace().skip(2).map(|key| format!(" {key}")).collect::<String>();
+            let keys = keys
+                .split_whitespace()
+                .skip(2)
+                .map(|key| format!(" {key}"))
+                .collect::<String>();
             check_fact(&report.checks[place], &keys)
         }
         "says" | "reason:" | "note:" => {
@@ -209,7 +226,13 @@ fn check_fact(check: &CheckReport, keys: &str) -> String {
             },
         }
     };
-    let line = format!("check {}: {} {} {}", check.name, check.outcome, check.effect, pairs(keys, value));
+    let line = format!(
+        "check {}: {} {} {}",
+        check.name,
+        check.outcome,
+        check.effect,
+        pairs(keys, value)
+    );
     line.trim_end().to_string()
 }
 
@@ -248,16 +271,26 @@ fn every_case_gives_its_outcome() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let cases = case::parse(&text).unwrap_or_else(|why| panic!("{name}: {why}"));
         let mut lines: Vec<String> = text.lines().map(Into::into).collect();
-        for case in cases.iter().rev().filter(|case| format!("{name} {}", case.title).contains(&filter)) {
+        for case in cases
+            .iter()
+            .rev()
+            .filter(|case| format!("{name} {}", case.title).contains(&filter))
+        {
             count += 1;
             let place = format!("{name}:{} {}", case.line, case.title);
             match outcomes(case) {
                 Err(why) => wrong.push(format!("{place}\n    {why}")),
-                Ok(both) if both[0] != both[1] => wrong.push(format!("{place}\n    the borders of chunks matter: {both:#?}")),
+                Ok(both) if both[0] != both[1] => {
+                    wrong.push(format!("{place}\n    the borders of chunks matter: {both:#?}"))
+                }
                 Ok(both) if both[0] != case.outcome || case.outcome.is_empty() => {
                     lines.splice(case.outcome_lines.0..case.outcome_lines.1, both[0].clone());
                     let show = |lines: &[String]| lines.join("\n      ");
-                    wrong.push(format!("{place}\n    expected\n      {}\n    found\n      {}", show(&case.outcome), show(&both[0])));
+                    wrong.push(format!(
+                        "{place}\n    expected\n      {}\n    found\n      {}",
+                        show(&case.outcome),
+                        show(&both[0])
+                    ));
                 }
                 Ok(_) => {}
             }
@@ -267,5 +300,10 @@ fn every_case_gives_its_outcome() {
         }
     }
     println!("{count} cases");
-    assert!(wrong.is_empty(), "{} of {count} cases are wrong\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {count} cases are wrong\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

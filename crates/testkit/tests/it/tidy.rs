@@ -9,14 +9,29 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("comporta-contract", &[]),
     ("comporta-rules", &["comporta-contract"]),
     ("comporta-engine", &["comporta-contract", "comporta-rules"]),
-    ("comporta-lake", &["comporta-contract", "comporta-rules", "comporta-engine"]),
-    ("comporta-state", &["comporta-contract", "comporta-rules", "comporta-engine"]),
+    (
+        "comporta-lake",
+        &["comporta-contract", "comporta-rules", "comporta-engine"],
+    ),
+    (
+        "comporta-state",
+        &["comporta-contract", "comporta-rules", "comporta-engine"],
+    ),
     (
         "comporta",
-        &["comporta-contract", "comporta-rules", "comporta-engine", "comporta-lake", "comporta-state"],
+        &[
+            "comporta-contract",
+            "comporta-rules",
+            "comporta-engine",
+            "comporta-lake",
+            "comporta-state",
+        ],
     ),
     ("comporta-cli", &["comporta"]),
-    ("comporta-testkit", &["comporta-contract", "comporta-rules", "comporta-engine"]),
+    (
+        "comporta-testkit",
+        &["comporta-contract", "comporta-rules", "comporta-engine"],
+    ),
 ];
 
 const LINES_MAX: usize = 600;
@@ -50,7 +65,9 @@ fn crates_lean_on_one_another_in_one_direction() {
     let mut wrong = Vec::new();
     for path in crates("toml") {
         let text = fs::read_to_string(&path).unwrap();
-        let Some(name) = text.lines().find_map(|line| line.strip_prefix("name = \"")) else { continue };
+        let Some(name) = text.lines().find_map(|line| line.strip_prefix("name = \"")) else {
+            continue;
+        };
         let name = name.split('"').next().unwrap_or_default().to_string();
         let Some((_, allowed)) = MAY_USE.iter().find(|(known, _)| *known == name) else {
             wrong.push(format!("{}: the tidy test does not know `{name}`", shown(&path)));
@@ -88,7 +105,10 @@ fn files_are_short_and_named_for_what_they_hold() {
         if lines > LINES_MAX && !LONG.contains(&name.as_str()) {
             wrong.push(format!("{name} has {lines} lines, more than {LINES_MAX}"));
         }
-        if ["utils.rs", "util.rs", "helpers.rs", "misc.rs"].iter().any(|bad| path.ends_with(bad)) {
+        if ["utils.rs", "util.rs", "helpers.rs", "misc.rs"]
+            .iter()
+            .any(|bad| path.ends_with(bad))
+        {
             wrong.push(format!("{name}: name the file for what it holds"));
         }
     }
