@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 ///
 /// ## Example
 /// ```yaml
-/// - not_null: [order_id, customer_id]
+/// - not_null: order_id
 /// ```
 ///
 /// ## Holds
