@@ -2,5 +2,8 @@
 
 pub mod case;
 pub mod memory;
+<<<<<<< HEAD
 pub mod s3;
+=======
+>>>>>>> spec
 pub mod table;
