@@ -324,7 +324,10 @@ mod tests {
                     - schema: { columns: { b: string, d: boolean, e: nonsense } }\n";
         let text = Text::new("rules.yml", yaml);
         let file = RulesFile::parse(&text, &["type", "schema"], &NoIncludes, &mut Diagnostics::default());
-        let declared: Vec<String> = declared_types(&file).iter().map(|(name, ty)| format!("{name} {}", ty.0)).collect();
+        let declared: Vec<String> = declared_types(&file)
+            .iter()
+            .map(|(name, ty)| format!("{name} {}", ty.0))
+            .collect();
         assert_eq!(declared, ["b decimal(12,2)", "d boolean"]);
     }
 

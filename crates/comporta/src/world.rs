@@ -1,9 +1,9 @@
 //! The world around the documents of one folder: opens what they name, keeps their secrets, and runs a job in it.
 
+use crate::contract::Report;
 use crate::contract::pipeline::{Pipeline, TargetSpec};
 use crate::contract::rules_file::RulesFile;
 use crate::contract::source::SourceSpec;
-use crate::contract::Report;
 use crate::engine::job::{Job, Outputs, RunSetup, Tables};
 use crate::engine::{Error, Progress, Result, Source, Target};
 use crate::lake::read::{self, LakeTables, OpenOptions};
@@ -122,10 +122,15 @@ impl World {
         progress: Arc<dyn Progress>,
     ) -> Result<Report> {
         let document = &pipeline.document;
-        let target = pipeline.target.as_ref().ok_or_else(|| Error::invalid("the pipeline names no target"))?;
+        let target = pipeline
+            .target
+            .as_ref()
+            .ok_or_else(|| Error::invalid("the pipeline names no target"))?;
         let target = self.target(target, &self.folder, Role::Valid)?;
         let optional = |spec: &Option<TargetSpec>, role| {
-            spec.as_ref().map(|spec| self.target(spec, &self.folder, role)).transpose()
+            spec.as_ref()
+                .map(|spec| self.target(spec, &self.folder, role))
+                .transpose()
         };
         let quarantine = optional(&pipeline.quarantine, Role::Quarantine)?;
         let report = optional(&pipeline.report, Role::Report)?;

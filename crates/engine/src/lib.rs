@@ -37,5 +37,5 @@ pub use world::{
 };
 
 pub use flow::{check, held_by_error, new_run_id, run};
-pub use plan::{PlanSummary, PlannedCheck, Scan, plan};
 pub use job::{Job, NoTables, Outputs, RunSetup, Silent, Tables};
+pub use plan::{PlanSummary, PlannedCheck, Scan, plan};

@@ -73,7 +73,10 @@ pub fn plan(job: &Job, source: &dyn Source, split: bool) -> PlanSummary {
                 bound.columns.iter().chain(&bound.scope_columns).map(String::as_str)
             })
             .collect();
-        all.iter().filter(|name| names.contains(name.as_str())).cloned().collect::<Vec<String>>()
+        all.iter()
+            .filter(|name| names.contains(name.as_str()))
+            .cloned()
+            .collect::<Vec<String>>()
     };
     let scan = |purpose: &str, columns: Vec<String>| Scan {
         purpose: purpose.to_string(),
@@ -120,7 +123,10 @@ pub fn plan(job: &Job, source: &dyn Source, split: bool) -> PlanSummary {
 
 fn queries(plan: &Plan, index: usize) -> bool {
     match &plan.slots[index].bound.bound {
-        Ok(Bound::Table(table)) => table.measures.iter().any(|measure| matches!(measure, Measure::ScalarQuery(_) | Measure::FailedRows(_))),
+        Ok(Bound::Table(table)) => table
+            .measures
+            .iter()
+            .any(|measure| matches!(measure, Measure::ScalarQuery(_) | Measure::FailedRows(_))),
         _ => false,
     }
 }

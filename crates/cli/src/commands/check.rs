@@ -157,7 +157,9 @@ fn judge(arguments: &Arguments, prepared: &Prepared) -> Result<Report, Failure> 
     // What the command line names is relative to where it is typed, not to the rules file.
     let here = Path::new(".");
     let open = |spec: &Option<TargetSpec>| {
-        spec.as_ref().map(|spec| world.target(spec, here, Role::Valid)).transpose()
+        spec.as_ref()
+            .map(|spec| world.target(spec, here, Role::Valid))
+            .transpose()
     };
     let outputs = Outputs {
         valid: open(&valid)?,

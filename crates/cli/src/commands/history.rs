@@ -92,7 +92,16 @@ async fn read(state: &Path, limit: u32, pipeline: Option<&str>) -> Result<Vec<Ru
 fn text(runs: &[RunSummary]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).force_no_tty();
-    table.set_header(["started", "pipeline", "decision", "read", "published", "quarantined", "score", "run"]);
+    table.set_header([
+        "started",
+        "pipeline",
+        "decision",
+        "read",
+        "published",
+        "quarantined",
+        "score",
+        "run",
+    ]);
     for run in runs {
         let decision = match (run.state, &run.decision, &run.error) {
             (RunState::Running, _, _) => "not ended".to_string(),
@@ -108,7 +117,9 @@ fn text(runs: &[RunSummary]) -> String {
             number(run.rows_read),
             number(run.rows_published),
             number(run.rows_quarantined),
-            run.score.map(|score| format!("{:.4}", (score * 10_000.0).floor() / 10_000.0)).unwrap_or_default(),
+            run.score
+                .map(|score| format!("{:.4}", (score * 10_000.0).floor() / 10_000.0))
+                .unwrap_or_default(),
             run.run_id.clone(),
         ]);
     }

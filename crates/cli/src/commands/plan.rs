@@ -76,7 +76,9 @@ fn plan_check(arguments: &Arguments) -> Result<PlanSummary, Failure> {
     let world = World::beside(arguments.rules.rules.as_deref().unwrap_or("-"));
     let spec = prepared.document.source.clone().unwrap_or_default();
     let opened = runtime::block_on(None, async {
-        world.source(&spec, Path::new("."), &prepared.document, &prepared.job).await
+        world
+            .source(&spec, Path::new("."), &prepared.document, &prepared.job)
+            .await
     })?;
     let source = opened.map_err(|error| world.redact_error(error))?;
     Ok(comporta::engine::plan(&prepared.job, source.as_ref(), false))
@@ -98,7 +100,9 @@ fn plan_run(arguments: &Arguments) -> Result<PlanSummary, Failure> {
     let world = World::beside(place);
     let spec = pipeline.document.source.clone().unwrap_or_default();
     let folder = documents::folder_of(place);
-    let opened = runtime::block_on(None, async { world.source(&spec, &folder, &pipeline.document, &job).await })?;
+    let opened = runtime::block_on(None, async {
+        world.source(&spec, &folder, &pipeline.document, &job).await
+    })?;
     let source = opened.map_err(|error| world.redact_error(error))?;
     let mut plan = comporta::engine::plan(&job, source.as_ref(), true);
     let places = [
@@ -107,12 +111,22 @@ fn plan_run(arguments: &Arguments) -> Result<PlanSummary, Failure> {
         ("report", &pipeline.report),
     ];
     // As written: what a placeholder stands for is never shown.
-    let named = places.into_iter().filter_map(|(name, spec)| spec.as_ref().map(|spec| (name, spec)));
+    let named = places
+        .into_iter()
+        .filter_map(|(name, spec)| spec.as_ref().map(|spec| (name, spec)));
     plan.writes = named.map(|(name, spec)| format!("{name} {}", spec.place())).collect();
     if !pipeline.transform.is_empty() {
         let columns = plan.scans.last().map(|scan| scan.columns.clone()).unwrap_or_default();
-        let steps: Vec<&str> = pipeline.transform.iter().map(|transform| transform.step.name()).collect();
-        let scan = Scan { purpose: format!("transform ({})", steps.join(", ")), columns, streams: 1 };
+        let steps: Vec<&str> = pipeline
+            .transform
+            .iter()
+            .map(|transform| transform.step.name())
+            .collect();
+        let scan = Scan {
+            purpose: format!("transform ({})", steps.join(", ")),
+            columns,
+            streams: 1,
+        };
         plan.scans.insert(0, scan);
         // What a transform makes is known only once it ran: checks are bound to its columns then.
         plan.proved_by_statistics.clear();

@@ -86,7 +86,6 @@ fn hint(pipeline: &Pipeline, report: &Report) -> Option<String> {
     if report.decision == Decision::Hold {
         return Some("the target is as it was; `comporta history` lists the runs".into());
     }
-    (report.rows.quarantined > 0 && pipeline.quarantine.is_none()).then(|| {
-        "the pipeline names no `quarantine:`, so the rows set aside are kept nowhere".into()
-    })
+    (report.rows.quarantined > 0 && pipeline.quarantine.is_none())
+        .then(|| "the pipeline names no `quarantine:`, so the rows set aside are kept nowhere".into())
 }
