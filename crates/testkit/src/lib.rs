@@ -2,8 +2,5 @@
 
 pub mod case;
 pub mod memory;
-<<<<<<< HEAD
 pub mod s3;
-=======
->>>>>>> spec
 pub mod table;
