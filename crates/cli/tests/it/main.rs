@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+mod crash;
 mod documents;
 mod pipes;
 mod rules;
