@@ -15,6 +15,7 @@ pub(crate) const UNKNOWN: u8 = 3;
 pub(crate) const BUG: u8 = 70;
 
 /// Code, meaning and the first version that has it; the reference page is made of them.
+#[cfg(test)]
 pub(crate) const MEANINGS: &[(u8, &str, &str)] = &[
     (PUBLISHED, "published, or it would be; warnings included", "0.1.0"),
     (HELD, "the data was held back because of what it is", "0.1.0"),

@@ -65,6 +65,7 @@ fn report_bug(panic: &std::panic::PanicHookInfo<'_>) {
     );
     #[expect(
         clippy::exit,
+        clippy::disallowed_methods,
         reason = "a thread of a broken program must not go on, whichever thread it is"
     )]
     std::process::exit(i32::from(exit_code::BUG));

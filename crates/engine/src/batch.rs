@@ -370,7 +370,8 @@ impl Walk<'_> {
         shown: &Shown,
     ) -> Result<HashMap<usize, Vec<Sample>>> {
         let mut samples = HashMap::new();
-        for (index, key) in &program.unique_keys {
+        let unique: std::collections::BTreeMap<&usize, &usize> = program.unique_keys.iter().collect();
+        for (index, key) in unique {
             let wanted = measured.keys[*key].repeated.first(self.job.sample);
             if wanted.is_empty() {
                 continue;

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// The unit of a pipeline without units.
-pub const WHOLE: &str = "all";
+pub(crate) const WHOLE: &str = "all";
 
 /// Judges a batch. Writes nothing, unless `outputs` names places for the rows.
 ///
@@ -83,10 +83,10 @@ pub async fn run(
 ) -> Result<Report> {
     let unit = job.unit.as_deref().unwrap_or(WHOLE);
     let fingerprint = source.fingerprint();
-    if let Some(dead) = setup.store.unfinished(&job.pipeline, unit).await? {
-        if let Some(report) = recover(dead, &fingerprint, &setup).await? {
-            return Ok(report);
-        }
+    if let Some(dead) = setup.store.unfinished(&job.pipeline, unit).await?
+        && let Some(report) = recover(dead, &fingerprint, &setup).await?
+    {
+        return Ok(report);
     }
     let mut intent = RunIntent {
         run_id: new_run_id(),

@@ -92,7 +92,7 @@ impl Judging<'_> {
             has_tolerance: slot.check.must_be.is_some(),
             on_no_data: slot.check.attributes.on_no_data,
             // A row rule without known rows has broken no promise (S3); an empty batch is the document's to decide (S4).
-            no_data_weighs: !is_row && !(empty && self.empty_may_pass),
+            no_data_weighs: !(is_row || empty && self.empty_may_pass),
         }
     }
 

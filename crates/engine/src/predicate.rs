@@ -89,10 +89,7 @@ pub(crate) fn evaluate(expr: &dyn PhysicalExpr, batch: &RecordBatch) -> Result<T
 /// Rows on which an expression is TRUE; `None` stands for all of them.
 pub(crate) fn selected(expr: &dyn PhysicalExpr, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
     let truth = evaluate(expr, batch)?;
-    Ok(match or(truth.broken, truth.unknown) {
-        None => None,
-        Some(out) => Some(!&out),
-    })
+    Ok(or(truth.broken, truth.unknown).map(|out| !&out))
 }
 
 fn try_evaluate(

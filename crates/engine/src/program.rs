@@ -178,13 +178,16 @@ pub(crate) struct Program {
     pub(crate) faults: HashMap<usize, String>,
 }
 
+/// What keys are told apart by: expressions, whether nulls are equal, filter, columns.
+type KeyIdentity = (Vec<Expr>, bool, Option<Expr>, Vec<String>);
+
 /// Builds a [`Program`].
 pub(crate) struct ProgramBuilder<'a> {
     slots: &'a [Slot],
     program: Program,
     known_filters: HashMap<Expr, usize>,
     known_measures: HashMap<(Measure, Option<Expr>, Vec<String>), usize>,
-    known_keys: HashMap<(Vec<Expr>, bool, Option<Expr>, Vec<String>), usize>,
+    known_keys: HashMap<KeyIdentity, usize>,
     tables: &'a HashMap<(Reference, usize), Arc<KeyTable>>,
     memory: (usize, Arc<AtomicUsize>),
     spill_dir: &'a Path,

@@ -57,12 +57,6 @@ impl RowSet {
             .sum()
     }
 
-    /// Whether there are none.
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sources.iter().flatten().all(|word| *word == 0)
-    }
-
     /// The bits of a run of rows; `None` if none is set.
     pub(crate) fn bits(&self, place: Place, rows: usize) -> Option<BooleanBuffer> {
         let words = self.sources.get(place.source as usize)?;

@@ -301,7 +301,7 @@ fn code_block(body: &str) -> String {
 
 fn table(body: &str) -> Table {
     let mut lines = body.lines().map(str::trim).filter(|line| line.starts_with('|'));
-    let Some(mut columns) = lines.next().map(|header| cells(header)) else {
+    let Some(mut columns) = lines.next().map(cells) else {
         return Table::default();
     };
     let mut rows: Vec<Vec<String>> = lines.skip(1).map(cells).collect();

@@ -33,20 +33,40 @@ fn pipeline(target: &str) -> String {
 /// Rows of a place, by the program's own count.
 fn rows(folder: &Folder, place: &str) -> u64 {
     let output = folder
-        .command(&["check", place, "--rule", "row_count: { min: 0 }", "--on-empty", "publish", "--format", "json"])
+        .command(&[
+            "check",
+            place,
+            "--rule",
+            "row_count: { min: 0 }",
+            "--on-empty",
+            "publish",
+            "--format",
+            "json",
+        ])
         .output()
         .unwrap();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    report["rows"]["read"].as_u64().unwrap_or_else(|| panic!("{place}: {}", String::from_utf8_lossy(&output.stderr)))
+    report["rows"]["read"]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{place}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 fn killed_everywhere(target: &str, place: &str) {
     for point in POINTS {
         let folder = Folder::new(&[("orders.csv", ORDERS), ("p.yaml", &pipeline(target))]);
-        let died = folder.command(&["run", "p.yaml"]).env("COMPORTA_FAULT", point).output().unwrap();
+        let died = folder
+            .command(&["run", "p.yaml"])
+            .env("COMPORTA_FAULT", point)
+            .output()
+            .unwrap();
         assert!(!died.status.success(), "{point}: nothing died there");
         let again = folder.command(&["run", "p.yaml"]).output().unwrap();
-        assert_eq!(again.status.code(), Some(0), "{point}: {}", String::from_utf8_lossy(&again.stderr));
+        assert_eq!(
+            again.status.code(),
+            Some(0),
+            "{point}: {}",
+            String::from_utf8_lossy(&again.stderr)
+        );
         assert_eq!(rows(&folder, place), 1, "{point}: published rows");
         assert_eq!(rows(&folder, "out/quarantine"), 4, "{point}: quarantined rows");
     }
@@ -65,8 +85,19 @@ fn a_folder_of_parquet_is_appended_to_once_wherever_the_process_dies() {
 #[test]
 fn two_processes_at_once_publish_each_its_rows_or_say_who_holds_the_pipeline() {
     let folder = Folder::new(&[("orders.csv", ORDERS), ("p.yaml", &pipeline("delta: out/orders"))]);
-    let running: Vec<_> = (0..4).map(|_| folder.command(&["run", "p.yaml"]).stdout(std::process::Stdio::null()).spawn().unwrap()).collect();
-    let codes: Vec<Option<i32>> = running.into_iter().map(|mut child| child.wait().unwrap().code()).collect();
+    let running: Vec<_> = (0..4)
+        .map(|_| {
+            folder
+                .command(&["run", "p.yaml"])
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let codes: Vec<Option<i32>> = running
+        .into_iter()
+        .map(|mut child| child.wait().unwrap().code())
+        .collect();
     let published = codes.iter().filter(|code| **code == Some(0)).count();
     assert!(codes.iter().all(|code| matches!(code, Some(0 | 3))), "{codes:?}");
     assert!(published >= 1, "{codes:?}");

@@ -35,10 +35,6 @@ impl Folder {
         std::fs::write(place, content).unwrap();
     }
 
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_comporta"));
         command

@@ -325,6 +325,11 @@ fn recognise(input: &mut Input, format: Option<Format>, compression: Option<Comp
         // `csv: orders.tsv` is still separated by tabs.
         Some(Format::Csv) if format_of_name(stem) == Some(Format::Tsv) => Format::Tsv,
         Some(format) => format,
+        // What is piped in has no name; text that does not start like JSON is CSV.
+        None if input.name == "standard input" => match head.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(b'{' | b'[') => Format::Json,
+            _ => Format::Csv,
+        },
         None => {
             return Err(
                 Error::invalid(format!("the format of `{}` cannot be told from its name", input.name))

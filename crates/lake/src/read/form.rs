@@ -133,7 +133,7 @@ impl Form {
         let time = ["%H:%M:%S%.f", "%H:%M"]
             .iter()
             .find_map(|form| NaiveTime::parse_from_str(text, form).ok())?;
-        i64::try_from(time.signed_duration_since(NaiveTime::MIN).num_microseconds()?).ok()
+        time.signed_duration_since(NaiveTime::MIN).num_microseconds()
     }
 }
 
@@ -183,7 +183,7 @@ fn iso_moment(text: &str) -> Option<(NaiveDateTime, Option<FixedOffset>)> {
     }
     let at = day.and_time(NaiveTime::from_hms_nano_opt(hour, minute, second, nanos)?);
     let rest = match rest {
-        [b' ', sign @ (b'+' | b'-' | b'Z'), ..] if matches!(sign, b'+' | b'-' | b'Z') => &rest[1..],
+        [b' ', b'+' | b'-' | b'Z', ..] => &rest[1..],
         rest => rest,
     };
     let (sign, rest) = match rest {

@@ -551,9 +551,14 @@ fn properties(info: &CommitInfo) -> CommitProperties {
         metadata.push(("comporta.contract_version".to_owned(), json!(version)));
     }
     let application = format!("comporta/{}/{}", info.pipeline, info.unit);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "only orders the transactions of one application"
+    )]
+    let version = Utc::now().timestamp_millis();
     CommitProperties::default()
         .with_metadata(metadata)
-        .with_application_transaction(Transaction::new(application, Utc::now().timestamp_millis()))
+        .with_application_transaction(Transaction::new(application, version))
 }
 
 impl Staging for DeltaStaging {

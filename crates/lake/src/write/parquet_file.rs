@@ -265,7 +265,7 @@ fn dictionary_pays(column: &ArrayRef) -> bool {
         return true;
     }
     let rows = RowConverter::new(vec![SortField::new(sample.data_type().clone())])
-        .and_then(|converter| converter.convert_columns(&[sample.clone()]));
+        .and_then(|converter| converter.convert_columns(std::slice::from_ref(&sample)));
     let Ok(rows) = rows else {
         return true;
     };

@@ -25,6 +25,7 @@ pub(super) struct TextSink {
     out: Mutex<Option<Out>>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "one per file that is written")]
 enum Out {
     Plain(BufWriter<File>),
     Gzip(GzEncoder<BufWriter<File>>),

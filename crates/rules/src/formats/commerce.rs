@@ -8,7 +8,7 @@ pub fn ean13(text: &str) -> bool {
             .zip([1, 3].into_iter().cycle())
             .map(|(digit, weight)| digit * weight)
             .sum();
-        digits.len() == 13 && sum % 10 == 0
+        digits.len() == 13 && sum.is_multiple_of(10)
     })
 }
 
