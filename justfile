@@ -13,6 +13,6 @@ spec:
 accept:
     UPDATE=1 cargo test --workspace --test it every_case
 
-# Runs the examples against their expected output.
-examples:
-    examples/run.sh
+# Writes the reference and the schemas anew from the code.
+gen:
+    UPDATE=1 cargo test --workspace --bins reference
