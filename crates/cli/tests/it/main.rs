@@ -5,6 +5,7 @@ mod completions;
 mod crash;
 mod documents;
 mod pipes;
+mod realdata;
 mod rules;
 mod schema;
 
