@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The folder of real files beside the checkout, where there is one.
+#[expect(clippy::print_stderr, reason = "a test that is skipped must say so")]
 fn corpus() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/realdata");
     if folder.is_dir() {
