@@ -132,6 +132,8 @@ pub struct CheckCall {
     pub attributes: Attributes,
     /// The whole item.
     pub node: Node,
+    /// The default severity of the file it was included from, if that file names one.
+    pub on_fail: Option<Severity>,
 }
 
 impl CheckCall {
@@ -166,6 +168,7 @@ impl CheckCall {
             rule_span: rule.key_span,
             attributes,
             node: node.clone(),
+            on_fail: None,
         })
     }
 

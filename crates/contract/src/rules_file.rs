@@ -293,7 +293,7 @@ fn include(
             .and_then(Severity::from_word)
         {
             calls[from..].iter_mut().for_each(|call| {
-                call.attributes.severity.get_or_insert(severity);
+                call.on_fail.get_or_insert(severity);
             });
         }
     }

@@ -79,6 +79,8 @@ impl Check {
         documents: &Documents,
         diagnostics: &mut Diagnostics,
     ) -> Vec<Check> {
+        // A file that is included keeps its own default; a table rule inherits it as `fail` (S7).
+        let on_fail = call.on_fail.unwrap_or(on_fail);
         let Some(definition) = registry::find(&call.rule) else {
             return Vec::new();
         };
@@ -107,6 +109,7 @@ impl Check {
             text: Text::new("", ""),
         };
         let call = CheckCall {
+            on_fail: None,
             rule: definition.name.to_string(),
             parameters: node.clone(),
             rule_span: Default::default(),
