@@ -35,6 +35,7 @@ pub(crate) async fn run_queries(
     spill_dir: &Path,
 ) -> HashMap<(usize, usize), MeasureValue> {
     let mut values = HashMap::new();
+    let mut opened: Option<Result<Queries>> = None;
     for (index, slot) in slots.iter().enumerate() {
         let Ok(Bound::Table(table)) = &slot.bound.bound else {
             continue;
@@ -45,9 +46,14 @@ pub(crate) async fn run_queries(
                 Measure::FailedRows(text) => (text, false),
                 _ => continue,
             };
-            let found = match session(job, source, tables, spill_dir).await {
-                Ok(session) => run_query(&session, text, scalar).await,
-                Err(error) => Err(error),
+            // One session serves all queries, and is opened only if there is one.
+            if opened.is_none() {
+                opened = Some(session(job, source, tables, spill_dir).await);
+            }
+            let found = match &opened {
+                Some(Ok(session)) => run_query(session, text, scalar).await,
+                Some(Err(error)) => Err(error.clone()),
+                None => Err(Error::internal("no session was opened")),
             };
             values.insert(
                 (index, position),

@@ -31,7 +31,8 @@ pub(crate) fn raw_name(column: &str) -> String {
     format!("__comporta_raw_{column}")
 }
 
-fn hidden(name: &str) -> bool {
+/// Whether a column is one of the hidden ones.
+pub(crate) fn hidden(name: &str) -> bool {
     name.starts_with("__comporta_")
 }
 

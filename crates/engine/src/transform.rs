@@ -5,7 +5,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::{Job, Tables};
 use crate::query::session;
-use crate::spool::{LINE, ORIGIN, ORIGIN_ROW, SpoolSource, Spooled, raw_name};
+use crate::spool::{LINE, ORIGIN, ORIGIN_ROW, SpoolSource, Spooled, hidden, raw_name};
 use crate::world::Source;
 use comporta_contract::pipeline::{Deduplicate, Step, Transform};
 use comporta_contract::{Literal, LogicalType, Node};
@@ -115,10 +115,6 @@ struct Shape<'a> {
 
 fn column(name: &str) -> Expr {
     Expr::Column(Column::new_unqualified(name))
-}
-
-fn hidden(name: &str) -> bool {
-    name.starts_with("__comporta_")
 }
 
 impl Shape<'_> {
